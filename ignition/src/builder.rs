@@ -1,0 +1,277 @@
+//! Putting a new config together.
+//!
+//! The builder writes spec 3.3.0, which every image since 2021 reads. Contents become compressed
+//! [`resource`]s; child configs are referenced from `ignition.config.merge`, so the machine merges them at boot.
+//! Files and units keep the order in which they were added.
+
+use std::collections::BTreeSet;
+
+use ignition_config::v3_3::{Config as Target, File, Unit};
+
+use crate::config::{self, Config, ConfigError};
+use crate::resource::{self, ResourceError};
+
+/// Why something could not be added to a config.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// Two files with one path.
+    #[error("config already specifies path {path}")]
+    DuplicatePath {
+        /// The path that is taken.
+        path: String,
+    },
+    /// Two units with one name.
+    #[error("config already specifies unit {name}")]
+    DuplicateUnit {
+        /// The name that is taken.
+        name: String,
+    },
+    /// Contents could not be embedded.
+    #[error("cannot embed {what}")]
+    Embed {
+        /// What was to be embedded.
+        what: String,
+        /// Why it failed.
+        #[source]
+        source: ResourceError,
+    },
+    /// A child config could not be written as JSON.
+    #[error("cannot embed a child config")]
+    Child(#[source] ConfigError),
+    /// The finished config could not be written as JSON.
+    #[error("cannot write the config as JSON")]
+    Write(#[source] serde_json::Error),
+}
+
+/// The permission bits of a file in a config.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileMode(u16);
+
+impl FileMode {
+    /// Read and written by root alone: 0600.
+    pub const PRIVATE: Self = Self(0o600);
+    /// Read, written and run by root alone: 0700.
+    pub const PRIVATE_EXECUTABLE: Self = Self(0o700);
+
+    /// The bits as the decimal number that JSON carries.
+    #[must_use]
+    pub fn bits(self) -> u16 {
+        self.0
+    }
+}
+
+/// Whether systemd starts a unit by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnitState {
+    /// `"enabled": true`: the unit's `[Install]` section takes effect.
+    Enabled,
+    /// `"enabled": false`: the unit is there but only started by another.
+    Disabled,
+}
+
+/// A config under construction.
+///
+/// # Examples
+///
+/// ```
+/// use ignition::builder::{ConfigBuilder, FileMode};
+///
+/// let mut builder = ConfigBuilder::new();
+/// assert_eq!(builder.to_json()?, None);
+/// builder.add_file("/etc/motd", b"hello\n", FileMode::PRIVATE)?;
+/// assert!(builder.to_json()?.is_some_and(|json| json.ends_with(b"}\n")));
+/// # Ok::<(), ignition::builder::BuildError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ConfigBuilder {
+    config: Target,
+    paths: BTreeSet<String>,
+    units: BTreeSet<String>,
+}
+
+impl ConfigBuilder {
+    /// An empty config.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether nothing has been added yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.config == Target::default()
+    }
+
+    /// Adds a file owned by root.
+    ///
+    /// # Errors
+    ///
+    /// When the path is taken, and when the contents cannot be embedded. Aliases that only the running system
+    /// knows, such as `/usr/local` and `/var/usrlocal`, are different paths here.
+    pub fn add_file(
+        &mut self,
+        path: impl Into<String>,
+        contents: &[u8],
+        mode: FileMode,
+    ) -> Result<(), BuildError> {
+        let path = path.into();
+        if self.paths.contains(&path) {
+            return Err(BuildError::DuplicatePath { path });
+        }
+        let contents = resource::encode(contents)
+            .map_err(|source| BuildError::Embed { what: format!("file {path}"), source })?;
+        self.paths.insert(path.clone());
+        let storage = self.config.storage.get_or_insert_default();
+        storage.files.get_or_insert_default().push(File {
+            contents: Some(contents),
+            mode: Some(i64::from(mode.bits())),
+            ..File::new(path)
+        });
+        Ok(())
+    }
+
+    /// Adds a systemd unit with its full text.
+    ///
+    /// # Errors
+    ///
+    /// When the name is taken.
+    pub fn add_unit(
+        &mut self,
+        name: impl Into<String>,
+        text: impl Into<String>,
+        state: UnitState,
+    ) -> Result<(), BuildError> {
+        let name = name.into();
+        if !self.units.insert(name.clone()) {
+            return Err(BuildError::DuplicateUnit { name });
+        }
+        let systemd = self.config.systemd.get_or_insert_default();
+        systemd.units.get_or_insert_default().push(Unit {
+            contents: Some(text.into()),
+            enabled: Some(state == UnitState::Enabled),
+            ..Unit::new(name)
+        });
+        Ok(())
+    }
+
+    /// Adds a PEM bundle of certificate authorities that Ignition trusts when it fetches over HTTPS.
+    ///
+    /// # Errors
+    ///
+    /// When the bundle cannot be embedded.
+    pub fn add_certificate_authority(&mut self, pem: &[u8]) -> Result<(), BuildError> {
+        let bundle = resource::encode(pem).map_err(|source| BuildError::Embed {
+            what: "a certificate authority bundle".to_owned(),
+            source,
+        })?;
+        let security = self.config.ignition.security.get_or_insert_default();
+        let tls = security.tls.get_or_insert_default();
+        tls.certificate_authorities.get_or_insert_default().push(bundle);
+        Ok(())
+    }
+
+    /// Adds a child config that Ignition merges over this one at boot. The child may have any spec version.
+    ///
+    /// # Errors
+    ///
+    /// When the child cannot be written or embedded.
+    pub fn merge(&mut self, child: &Config) -> Result<(), BuildError> {
+        let json = config::to_json(child).map_err(BuildError::Child)?;
+        let child = resource::encode(&json)
+            .map_err(|source| BuildError::Embed { what: "a child config".to_owned(), source })?;
+        let config = self.config.ignition.config.get_or_insert_default();
+        config.merge.get_or_insert_default().push(child);
+        Ok(())
+    }
+
+    /// The config as JSON on one line with a final newline, or `None` when it is empty.
+    ///
+    /// An empty config is not the same as none: its presence alone disables the console autologin of a live
+    /// system.
+    ///
+    /// # Errors
+    ///
+    /// Only when the JSON writer fails.
+    pub fn to_json(&self) -> Result<Option<Vec<u8>>, BuildError> {
+        if self.is_empty() {
+            return Ok(None);
+        }
+        let mut json = serde_json::to_vec(&self.config).map_err(BuildError::Write)?;
+        json.push(b'\n');
+        Ok(Some(json))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(builder: &ConfigBuilder) -> String {
+        String::from_utf8(builder.to_json().unwrap().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn nothing_added_gives_no_config() {
+        assert!(ConfigBuilder::new().is_empty());
+        assert_eq!(ConfigBuilder::new().to_json().unwrap(), None);
+    }
+
+    #[test]
+    fn a_file_spells_out_its_nulls_and_a_decimal_mode() {
+        let mut builder = ConfigBuilder::new();
+        builder.add_file("/a", b"", FileMode::PRIVATE).unwrap();
+        assert_eq!(
+            text(&builder),
+            concat!(
+                r#"{"ignition":{"version":"3.3.0"},"storage":{"files":["#,
+                r#"{"contents":{"compression":"gzip","source":"data:;base64,H4sIAAAAAAAC/wMAAAAAAAAAAAA="},"#,
+                r#""mode":384,"overwrite":null,"path":"/a"}]}}"#,
+                "\n"
+            )
+        );
+    }
+
+    #[test]
+    fn a_unit_spells_out_its_mask() {
+        let mut builder = ConfigBuilder::new();
+        builder.add_unit("a.service", "[Unit]", UnitState::Enabled).unwrap();
+        builder.add_unit("b.service", "", UnitState::Disabled).unwrap();
+        assert_eq!(
+            text(&builder),
+            concat!(
+                r#"{"ignition":{"version":"3.3.0"},"systemd":{"units":["#,
+                r#"{"contents":"[Unit]","enabled":true,"mask":null,"name":"a.service"},"#,
+                r#"{"contents":"","enabled":false,"mask":null,"name":"b.service"}]}}"#,
+                "\n"
+            )
+        );
+    }
+
+    #[test]
+    fn children_and_authorities_go_into_the_ignition_section() {
+        let child = config::parse(br#"{"ignition":{"version":"3.6.0"}}"#).unwrap();
+        let mut builder = ConfigBuilder::new();
+        builder.add_certificate_authority(b"").unwrap();
+        builder.merge(&child.config).unwrap();
+        let text = text(&builder);
+        let start =
+            r#"{"ignition":{"config":{"merge":[{"compression":"gzip","source":"data:;base64,H4sIAAAAAAAC/"#;
+        assert!(text.starts_with(start), "{text}");
+        let end = r#"]},"security":{"tls":{"certificateAuthorities":[{"compression":"gzip","source":"data:;base64,H4sIAAAAAAAC/wMAAAAAAAAAAAA="}]}},"version":"3.3.0"}}"#;
+        assert!(text.trim_end().ends_with(end), "{text}");
+    }
+
+    #[test]
+    fn duplicates_are_refused_and_leave_the_config_alone() {
+        let mut builder = ConfigBuilder::new();
+        builder.add_file("/a", b"1", FileMode::PRIVATE).unwrap();
+        builder.add_unit("a.service", "1", UnitState::Enabled).unwrap();
+        let before = text(&builder);
+        let path = builder.add_file("/a", b"2", FileMode::PRIVATE_EXECUTABLE).unwrap_err();
+        assert_eq!(path.to_string(), "config already specifies path /a");
+        let unit = builder.add_unit("a.service", "2", UnitState::Enabled).unwrap_err();
+        assert_eq!(unit.to_string(), "config already specifies unit a.service");
+        assert_eq!(text(&builder), before);
+    }
+}

@@ -1,0 +1,18 @@
+//! Ignition configs and static network configuration, built and checked in process.
+//!
+//! The crate reads no file, opens no socket and runs no program: bytes come in, typed values or bytes go out.
+//! The same inputs give the same bytes on every machine.
+//!
+//! * [`config`] reads a config of any supported spec version and writes it back.
+//! * [`builder`] puts a new config together from files, units, certificate authorities and child configs.
+//! * [`resource`] is the `data:` form in which a config carries contents.
+//! * [`network`] turns an nmstate document into `NetworkManager` keyfiles.
+//!
+//! The types of the configs themselves are those of the `ignition-config` crate.
+
+#![forbid(unsafe_code)]
+
+pub mod builder;
+pub mod config;
+pub mod network;
+pub mod resource;

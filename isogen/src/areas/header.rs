@@ -1,0 +1,70 @@
+//! Headers at the end of the system area, which images of 2020 and 2021 carry.
+//!
+//! ```text
+//! 32672  coreKarg, length of each area, place of the default arguments, up to six places (the first 0 ends them)
+//! 32744  coreiso+, place of the Ignition area, its length
+//! ```
+//!
+//! All numbers are 64-bit little-endian. Some builds of early 2021 have `corekarg` in layouts that nobody should
+//! guess at: those have no areas.
+
+use crate::bytes_at::{array, u64_le};
+use crate::{Extent, Result, Source};
+
+const KARGS_AT: u64 = 32_672;
+const HEADERS_LEN: u64 = 96;
+const MAX_KARGS_AREAS: usize = 6;
+
+/// The header of the kernel-argument areas.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KargsHeader {
+    pub(crate) area_len: u64,
+    pub(crate) default_offset: u64,
+    pub(crate) offsets: Vec<u64>,
+}
+
+/// The headers of an image.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SystemAreaHeaders {
+    /// The Ignition area that `coreiso+` names.
+    pub ignition: Option<Extent>,
+    pub(crate) kargs: Option<KargsHeader>,
+    /// Whether the image has the early `corekarg` header.
+    pub early_kargs: bool,
+}
+
+impl SystemAreaHeaders {
+    pub(crate) fn read(source: &Source) -> Result<Self> {
+        let Some(extent) = Extent::new(KARGS_AT, HEADERS_LEN).filter(|extent| extent.end() <= source.len())
+        else {
+            return Ok(Self::default());
+        };
+        let bytes = source.read_extent(extent)?;
+        let magic: Option<[u8; 8]> = array(&bytes, 0);
+        let within = |extent: &Extent| extent.end() <= source.len() && !extent.is_empty();
+        Ok(Self {
+            ignition: (array(&bytes, 72) == Some(*b"coreiso+"))
+                .then(|| Extent::new(u64_le(&bytes, 80)?, u64_le(&bytes, 88)?))
+                .flatten()
+                .filter(within),
+            kargs: if magic == Some(*b"coreKarg") { parse_kargs(&bytes) } else { None },
+            early_kargs: magic == Some(*b"corekarg"),
+        })
+    }
+
+    /// Tells whether the image has a header for kernel arguments that can be used.
+    #[must_use]
+    pub fn has_kargs(&self) -> bool {
+        self.kargs.is_some()
+    }
+}
+
+fn parse_kargs(bytes: &[u8]) -> Option<KargsHeader> {
+    let offsets =
+        (0..MAX_KARGS_AREAS).map_while(|index| u64_le(bytes, 24 + 8 * index).filter(|offset| *offset > 0));
+    Some(KargsHeader {
+        area_len: u64_le(bytes, 8)?,
+        default_offset: u64_le(bytes, 16)?,
+        offsets: offsets.collect(),
+    })
+}

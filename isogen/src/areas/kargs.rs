@@ -1,0 +1,111 @@
+//! Finding the kernel-argument areas of an image.
+
+use serde::{Deserialize, Serialize};
+
+use super::header::KargsHeader;
+use super::{KARGS_INFO, SystemAreaHeaders, bad_description, describe, described_file, marker};
+use crate::kargs::{KargsArea, KargsAreas, KargsOrigin};
+use crate::volume::Volume;
+use crate::{Extent, Result, Source};
+
+/// Largest area. A kernel takes command lines of 2 KiB at the most on most machines.
+const MAX_AREA_LEN: u64 = 2048;
+
+/// `coreos/kargs.json`. The order of the fields is the one in which it is written.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct KargsDescription {
+    pub(crate) default: String,
+    pub(crate) files: Vec<KargsFile>,
+    pub(crate) size: u64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct KargsFile {
+    pub(crate) path: String,
+    pub(crate) offset: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pad: Option<char>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) end: Option<char>,
+}
+
+impl KargsDescription {
+    pub(crate) fn read(source: &Source, volume: &Volume) -> Result<Option<Self>> {
+        describe(source, volume, KARGS_INFO)
+    }
+}
+
+/// Reads the areas; `None` for an image that has none.
+pub(crate) fn read(
+    source: &Source,
+    volume: &Volume,
+    headers: &SystemAreaHeaders,
+) -> Result<Option<KargsAreas>> {
+    if let Some(description) = KargsDescription::read(source, volume)? {
+        return described(source, volume, &description).map(Some);
+    }
+    match &headers.kargs {
+        Some(header) => from_header(source, header).map(Some),
+        None if headers.early_kargs => Ok(None),
+        None => marker::search(source, volume),
+    }
+}
+
+fn described(source: &Source, volume: &Volume, description: &KargsDescription) -> Result<KargsAreas> {
+    let bad = |reason: String| bad_description(source, KARGS_INFO, reason);
+    let size = description.size;
+    if size > MAX_AREA_LEN {
+        return Err(bad(format!("size is {size}, an area has at most {MAX_AREA_LEN} bytes")));
+    }
+    if description.default.len() as u64 > size {
+        return Err(bad(format!("the default has {} bytes, the areas {size}", description.default.len())));
+    }
+    let mut areas = Vec::new();
+    for file in &description.files {
+        let whole = described_file(source, volume, KARGS_INFO, &file.path)?.extent;
+        let extent = Extent::new(file.offset, size).and_then(|inner| whole.part(inner)).ok_or_else(|| {
+            let (offset, len) = (file.offset, whole.len());
+            bad(format!("offset {offset} and size {size} do not lie within the {len} bytes of {}", file.path))
+        })?;
+        areas.push(KargsArea::read(source, extent, file.pad.unwrap_or('#'), file.end.unwrap_or('\n'))?);
+    }
+    let default = Some(description.default.trim().to_owned());
+    collect(areas, default, KargsOrigin::Description).map_err(bad)
+}
+
+fn from_header(source: &Source, header: &KargsHeader) -> Result<KargsAreas> {
+    const WHERE: &str = "the coreKarg header of the system area";
+    let bad = |reason: String| bad_description(source, WHERE, reason);
+    if header.area_len > MAX_AREA_LEN {
+        return Err(bad(format!(
+            "the length is {}, an area has at most {MAX_AREA_LEN} bytes",
+            header.area_len
+        )));
+    }
+    let read = |offset: u64| {
+        let extent = Extent::new(offset, header.area_len).filter(|extent| extent.end() <= source.len());
+        let extent = extent.ok_or_else(|| bad(format!("offset {offset} does not lie in the image")))?;
+        KargsArea::read(source, extent, '#', '\n')
+    };
+    let default = read(header.default_offset)?.text()?.to_owned();
+    let areas = header.offsets.iter().map(|offset| read(*offset)).collect::<Result<Vec<_>>>()?;
+    collect(areas, Some(default), KargsOrigin::Header).map_err(bad)
+}
+
+/// Puts areas in the order of the image and makes sure that they do not share bytes.
+pub(super) fn collect(
+    mut areas: Vec<KargsArea>,
+    default: Option<String>,
+    origin: KargsOrigin,
+) -> Result<KargsAreas, String> {
+    areas.sort_by_key(|area| area.extent);
+    // The same area named twice is one area.
+    areas.dedup_by(|a, b| a.extent == b.extent && a.pad == b.pad && a.end == b.end);
+    if areas.is_empty() {
+        return Err("it names no areas".into());
+    }
+    if let Some([a, b]) = areas.array_windows().find(|[a, b]| a.extent.overlaps(b.extent)) {
+        return Err(format!("the areas {} and {} overlap", a.extent, b.extent));
+    }
+    Ok(KargsAreas { areas, default, origin })
+}

@@ -1,0 +1,87 @@
+//! The last resort for kernel arguments: searching the boot loaders' configs for the comment that ends an area.
+//!
+//! ```text
+//! linux /images/pxeboot/vmlinuz ARGUMENTS          append initrd=A,B ARGUMENTS
+//! ####…#### COREOS_KARG_EMBED_AREA                 ####…#### COREOS_KARG_EMBED_AREA
+//! ```
+//!
+//! An image found this way does not record its default arguments.
+
+use super::kargs::collect;
+use crate::kargs::{KargsArea, KargsAreas, KargsOrigin};
+use crate::volume::{Kind, Volume};
+use crate::{Extent, Result, Source};
+
+const MARKER: &[u8] = b"# COREOS_KARG_EMBED_AREA";
+/// Largest config that is searched. Real ones have two or three KiB.
+const MAX_CONFIG_LEN: u64 = 64 << 10;
+const MAX_AREA_LEN: usize = 2048;
+
+pub(super) fn search(source: &Source, volume: &Volume) -> Result<Option<KargsAreas>> {
+    let tree = volume.tree();
+    let is_config =
+        |name: &str| name.eq_ignore_ascii_case("grub.cfg") || name.eq_ignore_ascii_case("isolinux.cfg");
+    let configs = tree.entries().map(|(_, entry)| entry).filter(|entry| {
+        entry.kind == Kind::File && is_config(&entry.name) && entry.extent.len() <= MAX_CONFIG_LEN
+    });
+    let mut areas = Vec::new();
+    for config in configs {
+        let text = source.read_extent(config.extent)?;
+        if let Some(extent) = find(&text).and_then(|inner| config.extent.part(inner)) {
+            areas.push(KargsArea::read(source, extent, '#', '\n')?);
+        }
+    }
+    let alike = areas.array_windows().all(|[a, b]| a.extent.len() == b.extent.len());
+    Ok(if alike { collect(areas, None, KargsOrigin::Marker).ok() } else { None })
+}
+
+/// The area of a config: from the first argument up to the last `#` before the marker, which stays outside.
+fn find(text: &[u8]) -> Option<Extent> {
+    let end = text.windows(MARKER.len()).position(|window| window == MARKER)?;
+    let before = text.get(..end)?;
+    let filler = before.iter().rev().take_while(|byte| **byte == b'#').count();
+    let line = before.get(..end - filler)?.strip_suffix(b"\n")?;
+    let line_start = line.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let start = line_start + arguments_at(line.get(line_start..)?)?;
+    let len = end.checked_sub(start).filter(|len| *len <= MAX_AREA_LEN)?;
+    Extent::new(start as u64, len as u64)
+}
+
+/// Where on a boot loader's line the arguments begin.
+fn arguments_at(line: &[u8]) -> Option<usize> {
+    let line = std::str::from_utf8(line).ok()?;
+    let words: Vec<&str> = line.split_ascii_whitespace().take(2).collect();
+    let last = match *words.as_slice() {
+        ["linux", kernel] => kernel,
+        ["append", initrd] if initrd.starts_with("initrd=") => initrd,
+        _ => return None,
+    };
+    let skipped = line.find(last)? + last.len();
+    let rest = line.get(skipped..)?;
+    Some(line.len() - rest.trim_start().len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn area(text: &str) -> Option<&str> {
+        let extent = find(text.as_bytes())?;
+        text.get(usize::try_from(extent.offset()).unwrap()..usize::try_from(extent.end()).unwrap())
+    }
+
+    #[test]
+    fn both_forms_are_found() {
+        let grub = "menu {\n\tlinux /vmlinuz quiet rw\n######## COREOS_KARG_EMBED_AREA\n}";
+        assert_eq!(area(grub), Some("quiet rw\n#######"));
+        let isolinux = "  append initrd=/a,/b quiet\n### COREOS_KARG_EMBED_AREA\n";
+        assert_eq!(area(isolinux), Some("quiet\n##"));
+    }
+
+    #[test]
+    fn other_lines_are_not_taken() {
+        assert_eq!(area("quiet\n### COREOS_KARG_EMBED_AREA\n"), None);
+        assert_eq!(area("linux /vmlinuz quiet ### COREOS_KARG_EMBED_AREA\n"), None);
+        assert_eq!(area("linux /vmlinuz quiet\n"), None);
+    }
+}

@@ -1,0 +1,262 @@
+//! A live image, opened: the table from which every plan is made.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::areas::{Features, IgnitionArea, SystemAreaHeaders, read_kargs};
+use crate::edits::Edits;
+use crate::eltorito::{BootCatalog, Platform};
+use crate::initrd::{Archive, ArchiveError, Limits};
+use crate::kargs::KargsAreas;
+use crate::partitions::PartitionTables;
+use crate::plan::{Patch, Plan, Segment};
+use crate::volume::{Entry, Volume};
+use crate::write::EDIT_MARKER;
+use crate::{Error, Result, Source};
+
+/// The machine that an image is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Architecture {
+    /// 64-bit x86.
+    #[serde(rename = "x86_64")]
+    X86_64,
+    /// 64-bit ARM.
+    Aarch64,
+    /// 64-bit little-endian POWER.
+    Ppc64le,
+    /// IBM Z.
+    S390x,
+}
+
+/// An opened CoreOS live image. Immutable; everything that plans rely on has been read and checked.
+#[derive(Debug)]
+pub struct BaseImage {
+    source: Arc<Source>,
+    volume: Volume,
+    catalog: Option<BootCatalog>,
+    partitions: PartitionTables,
+    headers: SystemAreaHeaders,
+    ignition: IgnitionArea,
+    kargs: Option<KargsAreas>,
+    features: Features,
+}
+
+impl BaseImage {
+    /// Opens an image file and reads its structures: some tens of kilobytes, whatever the size of the image.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the file is no complete ISO 9660 image, is not a CoreOS live image, or contradicts itself.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::from_source(Source::open(path)?)
+    }
+
+    /// Reads the structures of an image.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn from_source(source: Source) -> Result<Self> {
+        let source = Arc::new(source);
+        let volume = Volume::read(&source)?;
+        let headers = SystemAreaHeaders::read(&source)?;
+        let ignition = IgnitionArea::read(&source, &volume, &headers)?;
+        let kargs = read_kargs(&source, &volume, &headers)?;
+        check_apart(&source, &ignition, kargs.as_ref())?;
+        Ok(Self {
+            catalog: BootCatalog::read(&source, &volume)?,
+            partitions: PartitionTables::read(&source)?,
+            features: Features::read(&source, &volume)?,
+            source,
+            volume,
+            headers,
+            ignition,
+            kargs,
+        })
+    }
+
+    /// The bytes of the image.
+    #[must_use]
+    pub fn source(&self) -> &Arc<Source> {
+        &self.source
+    }
+
+    /// Its ISO 9660 structures.
+    #[must_use]
+    pub fn volume(&self) -> &Volume {
+        &self.volume
+    }
+
+    /// Its El Torito boot catalogue.
+    #[must_use]
+    pub fn boot_catalog(&self) -> Option<&BootCatalog> {
+        self.catalog.as_ref()
+    }
+
+    /// Its partition tables.
+    #[must_use]
+    pub fn partitions(&self) -> &PartitionTables {
+        &self.partitions
+    }
+
+    /// Its headers in the system area.
+    #[must_use]
+    pub fn headers(&self) -> &SystemAreaHeaders {
+        &self.headers
+    }
+
+    /// Where it takes an initrd archive.
+    #[must_use]
+    pub fn ignition_area(&self) -> IgnitionArea {
+        self.ignition
+    }
+
+    /// Where it has its kernel arguments.
+    #[must_use]
+    pub fn kargs(&self) -> Option<&KargsAreas> {
+        self.kargs.as_ref()
+    }
+
+    /// Where it has its kernel arguments, or an error that says it has none.
+    ///
+    /// # Errors
+    ///
+    /// Fails for images without such areas.
+    pub fn require_kargs(&self) -> Result<&KargsAreas> {
+        self.kargs.as_ref().ok_or_else(|| Error::NoKargs { file: self.source.name().to_owned() })
+    }
+
+    /// What its live system understands.
+    #[must_use]
+    pub fn features(&self) -> &Features {
+        &self.features
+    }
+
+    /// The machine it is for, judged by its boot files; `None` where they tell nothing.
+    #[must_use]
+    pub fn architecture(&self) -> Option<Architecture> {
+        let has = |path: &str| self.volume.tree().find(path).is_some_and(|entry| !entry.extent.is_empty());
+        let bios =
+            |catalog: &BootCatalog| catalog.entries.iter().any(|entry| entry.platform == Platform::Bios);
+        if has("images/cdboot.img") {
+            Some(Architecture::S390x)
+        } else if has("ppc") || has("boot/grub/grub.cfg") {
+            Some(Architecture::Ppc64le)
+        } else if has("isolinux/isolinux.bin") || self.catalog.as_ref().is_some_and(bios) {
+            Some(Architecture::X86_64)
+        } else if has("images/efiboot.img") {
+            Some(Architecture::Aarch64)
+        } else {
+            None
+        }
+    }
+
+    /// The archive that the Ignition area holds now.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the area holds neither archives nor zeros, and says so in particular where an edit in place was
+    /// interrupted.
+    pub fn archive(&self) -> Result<Archive> {
+        let extent = self.ignition.extent;
+        let area = Plan::of(Arc::clone(&self.source), [Segment::Base(extent)]);
+        let mut start = [0; EDIT_MARKER.len()];
+        area.read_at(&mut start, 0).map_err(|source| self.source.read_error(extent.offset(), source))?;
+        if start == *EDIT_MARKER {
+            return Err(Error::Interrupted { file: self.source.name().to_owned() });
+        }
+        Archive::read(area.reader(), Limits::AREA).map_err(|error| self.archive_error(extent.offset(), error))
+    }
+
+    pub(crate) fn archive_error(&self, offset: u64, source: ArchiveError) -> Error {
+        Error::Archive { file: self.source.name().to_owned(), offset, source }
+    }
+
+    /// The entry of a file that an operation needs.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the image has no such file.
+    pub fn require_file(&self, path: &str) -> Result<&Entry> {
+        let missing = || Error::NotFound { file: self.source.name().to_owned(), path: path.to_owned() };
+        self.volume.file(path).ok_or_else(missing)
+    }
+
+    /// The bytes of one file of the image.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the image has no such file.
+    pub fn file(&self, path: &str) -> Result<Plan> {
+        let extent = self.require_file(path)?.extent;
+        Ok(Plan::of(Arc::clone(&self.source), [Segment::Base(extent)]))
+    }
+
+    /// The image with changes, all of them within its embed areas.
+    ///
+    /// # Errors
+    ///
+    /// Fails where a change does not fit, is refused, or the image has no area for it.
+    pub fn plan(&self, edits: &Edits) -> Result<Plan> {
+        let mut patches = Vec::new();
+        if let Some(archive) = &edits.archive {
+            patches.extend(self.archive_patches(archive)?);
+        }
+        if let Some(edit) = &edits.kargs {
+            let kargs = self.require_kargs()?;
+            patches.extend(kargs.patches(&kargs.edited(edit)?)?);
+        }
+        Plan::whole(Arc::clone(&self.source)).patched(patches)
+    }
+
+    fn archive_patches(&self, archive: &bytes::Bytes) -> Result<[Patch; 2]> {
+        let area = self.ignition.extent;
+        let len = archive.len() as u64;
+        let Some(rest) = area.len().checked_sub(len) else {
+            return Err(Error::ArchiveTooLarge {
+                file: self.source.name().to_owned(),
+                len,
+                capacity: area.len(),
+            });
+        };
+        // Zeros to the end of the area: a longer archive of before must not show behind a shorter one.
+        Ok([
+            Patch { offset: area.offset(), segment: Segment::Bytes(archive.clone()) },
+            Patch { offset: area.offset() + len, segment: Segment::Zero(rest) },
+        ])
+    }
+
+    /// Makes sure that the image holds no customisations: an empty Ignition area and its default kernel arguments.
+    ///
+    /// # Errors
+    ///
+    /// Fails with what is not as published.
+    pub fn require_pristine(&self) -> Result<()> {
+        let customized = |what| Err(Error::Customized { file: self.source.name().to_owned(), what });
+        if !self.archive()?.is_empty() {
+            return customized("the Ignition area");
+        }
+        match &self.kargs {
+            Some(kargs) if kargs.current()? != kargs.default()? => customized("the kernel arguments"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Areas that share bytes would undo each other's edits.
+fn check_apart(source: &Source, ignition: &IgnitionArea, kargs: Option<&KargsAreas>) -> Result<()> {
+    let areas = kargs.map_or(&[][..], KargsAreas::areas);
+    match areas.iter().find(|area| area.extent.overlaps(ignition.extent)) {
+        Some(area) => Err(source.malformed(
+            area.extent.offset(),
+            "kargs area",
+            "bytes of its own",
+            format!("{}, which overlaps the Ignition area {}", area.extent, ignition.extent),
+        )),
+        None => Ok(()),
+    }
+}

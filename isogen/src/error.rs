@@ -1,0 +1,182 @@
+//! What can go wrong with an image, an archive or an edit.
+//!
+//! Each variant says which file, where in it, and which value was met. `Display` prints one level; the cause, where
+//! there is one, is behind `source()`.
+
+use std::io;
+
+/// The result of everything in this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why an image could not be read, edited or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file could not be opened.
+    #[error("opening {file}")]
+    Open {
+        /// Name of the file.
+        file: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The file could not be read.
+    #[error("reading {file} at byte {offset}")]
+    Read {
+        /// Name of the file.
+        file: String,
+        /// Where the read began.
+        offset: u64,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The output could not be written.
+    #[error("writing {file}")]
+    Write {
+        /// Name of the file.
+        file: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The file is shorter than its volume descriptor says: most often an interrupted download.
+    #[error(
+        "{file}: ISO image is incomplete: the volume descriptor promises {expected} bytes, the file has {found}"
+    )]
+    Incomplete {
+        /// Name of the file.
+        file: String,
+        /// Bytes that the volume descriptor promises.
+        expected: u64,
+        /// Bytes that there are.
+        found: u64,
+    },
+    /// A structure breaks the rules of its format.
+    #[error("{file}: byte {offset}: {what}: expected {expected}, found {found}")]
+    Malformed {
+        /// Name of the file.
+        file: String,
+        /// Where the structure stands.
+        offset: u64,
+        /// What was being read.
+        what: &'static str,
+        /// What the format asks for.
+        expected: String,
+        /// What stands there.
+        found: String,
+    },
+    /// A path that an operation needs does not exist in the image.
+    #[error("{file}: the image has no {path}")]
+    NotFound {
+        /// Name of the image.
+        file: String,
+        /// The path inside it.
+        path: String,
+    },
+    /// The image is an ISO, but nothing in it tells where an Ignition config goes.
+    #[error(
+        "Unrecognized CoreOS ISO image: {file} has neither coreos/igninfo.json nor images/ignition.img (volume ID {volume_id:?})"
+    )]
+    NotCoreOs {
+        /// Name of the image.
+        file: String,
+        /// Its volume identifier.
+        volume_id: String,
+    },
+    /// A JSON description inside the image cannot be used.
+    #[error("{file}: {path}: {reason}")]
+    Description {
+        /// Name of the image.
+        file: String,
+        /// The JSON file inside it.
+        path: String,
+        /// What is wrong with it, with the value.
+        reason: String,
+    },
+    /// The initrd archives of an image or file cannot be decoded.
+    #[error("{file}: decoding the initrd archive at byte {offset}")]
+    Archive {
+        /// Name of the file.
+        file: String,
+        /// Where the archives begin in it.
+        offset: u64,
+        /// What is wrong.
+        source: crate::initrd::ArchiveError,
+    },
+    /// The image carries no kernel-argument areas.
+    #[error("No karg embed areas found; old or corrupted CoreOS ISO image ({file}).")]
+    NoKargs {
+        /// Name of the image.
+        file: String,
+    },
+    /// A kernel argument or an edit of them is refused.
+    #[error(transparent)]
+    Kargs(#[from] crate::kargs::KargsError),
+    /// The packed archive does not fit into the area.
+    #[error("Compressed initramfs is too large: {len} > {capacity} bytes of the Ignition area of {file}")]
+    ArchiveTooLarge {
+        /// Name of the image.
+        file: String,
+        /// Bytes of the packed archive.
+        len: u64,
+        /// Bytes of the area.
+        capacity: u64,
+    },
+    /// The image has no description of its minimal form.
+    #[error("This ISO image does not support extracting a minimal ISO ({file} has no coreos/miniso.dat).")]
+    NoMinimal {
+        /// Name of the image.
+        file: String,
+    },
+    /// Unpacking the minimal ISO did not give what was packed.
+    #[error("{file}: wrong final digest of the minimal ISO: expected {expected}, found {found}")]
+    MinimalDigest {
+        /// Name of the image.
+        file: String,
+        /// The digest in `miniso.dat`.
+        expected: String,
+        /// The digest of the unpacked bytes.
+        found: String,
+    },
+    /// The image holds customisations where an untouched one is needed.
+    #[error(
+        "Cannot operate on ISO with embedded customizations ({what} of {file}). Reset it with `iso reset` and try again."
+    )]
+    Customized {
+        /// Name of the image.
+        file: String,
+        /// What is not as published.
+        what: &'static str,
+    },
+    /// The plan rearranges the image, so it cannot be written over it.
+    #[error("{file}: the plan moves bytes of the image and cannot be written in place")]
+    NotInPlace {
+        /// Name of the image.
+        file: String,
+    },
+    /// An edit of this file in place was begun and never finished.
+    #[error(
+        "{file}: an edit in place was interrupted before it was complete; `iso reset` makes the image whole again"
+    )]
+    Interrupted {
+        /// Name of the image.
+        file: String,
+    },
+    /// A value handed in by the caller cannot be used.
+    #[error("{what} {value:?} is refused: {reason}")]
+    Refused {
+        /// What was handed in.
+        what: &'static str,
+        /// Its value.
+        value: String,
+        /// Why not.
+        reason: &'static str,
+    },
+}
+
+impl Error {
+    /// Tells whether this is a missing path, as opposed to a broken structure.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::NotFound { .. })
+    }
+}

@@ -1,0 +1,143 @@
+//! Packing an [`Archive`]: one cpio archive in one stream, the same bytes on every machine.
+//!
+//! Members come sorted by name, each missing parent directory just before its first child (the kernel skips a file
+//! whose directory does not exist). Inode numbers count up from zero, so no member looks like a hard link.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+use bytes::Bytes;
+use liblzma::stream::{Check, Stream};
+
+use super::{Archive, ArchiveError, newc};
+
+/// How an archive is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Encoding {
+    /// xz as `coreos-installer` writes it: smallest, slowest. Its check is CRC32, the only one that the kernel knows.
+    Xz,
+    /// gzip: an order of magnitude faster than xz, a little larger.
+    Gzip,
+    /// Not compressed.
+    Stored,
+}
+
+/// An encoded archive, its length a multiple of four so that anything may follow it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Packed(Bytes);
+
+impl Packed {
+    /// Takes archives that were encoded elsewhere, and pads them to a multiple of four.
+    #[must_use]
+    pub fn from_encoded(bytes: Bytes) -> Self {
+        let padding = newc::padding(bytes.len() as u64);
+        if padding.is_empty() { Self(bytes) } else { Self([&bytes, padding].concat().into()) }
+    }
+
+    /// The encoded bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &Bytes {
+        &self.0
+    }
+
+    /// The number of encoded bytes.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    /// Tells whether there is nothing in it, as where an archive without members was packed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Archive {
+    /// Packs the members into one archive. Without members there is nothing to pack, not even an empty archive.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a member whose name or data the format cannot hold, or where an encoder runs out of memory.
+    pub fn pack(&self, encoding: Encoding) -> Result<Packed, ArchiveError> {
+        if self.is_empty() { Ok(Packed::default()) } else { self.pack_always(encoding) }
+    }
+
+    /// Packs the members into one archive, an empty one where there are none.
+    ///
+    /// # Errors
+    ///
+    /// As [`pack`](Self::pack).
+    pub fn pack_always(&self, encoding: Encoding) -> Result<Packed, ArchiveError> {
+        let members = self.to_members()?;
+        let trailer = newc::Member { name: newc::TRAILER, inode: 0, mode: 0, data_len: 0 }.to_header();
+        let bytes = encode(&members, &trailer, encoding).map_err(|source| ArchiveError::Pack { source })?;
+        Ok(Packed::from_encoded(bytes.into()))
+    }
+
+    /// The cpio archive up to its trailer.
+    fn to_members(&self) -> Result<Vec<u8>, ArchiveError> {
+        let mut bytes = Vec::new();
+        let mut directories = BTreeSet::new();
+        let mut inode = 0_u32;
+        let mut add = |name: &str, mode, data: &[u8]| {
+            check_name(name)?;
+            let data_len = u32::try_from(data.len()).map_err(|_| refuse(name, "its data passes 4 GiB"))?;
+            bytes.extend_from_slice(&newc::Member { name, inode, mode, data_len }.to_header());
+            bytes.extend_from_slice(data);
+            bytes.extend_from_slice(newc::padding(data.len() as u64));
+            inode = inode.wrapping_add(1);
+            Ok(())
+        };
+        for (name, contents) in self.iter() {
+            for (end, _) in name.match_indices('/') {
+                let directory = name.get(..end).unwrap_or_default();
+                if !directory.is_empty() && directories.insert(directory) {
+                    add(directory, newc::DIRECTORY_MODE, &[])?;
+                }
+            }
+            add(name, newc::FILE_MODE, contents)?;
+        }
+        Ok(bytes)
+    }
+}
+
+/// Longest name that the kernel unpacks, with its NUL.
+const MAX_NAME: usize = 4096;
+
+fn check_name(name: &str) -> Result<(), ArchiveError> {
+    match name {
+        "" => Err(refuse(name, "it has no name")),
+        newc::TRAILER => Err(refuse(name, "that name ends an archive")),
+        _ if name.contains('\0') => Err(refuse(name, "its name holds a NUL")),
+        _ if name.len() >= MAX_NAME => Err(refuse(name, "its name passes 4095 bytes")),
+        _ => Ok(()),
+    }
+}
+
+fn refuse(name: &str, reason: &'static str) -> ArchiveError {
+    ArchiveError::Member { name: name.to_owned(), reason }
+}
+
+fn encode(members: &[u8], trailer: &[u8], encoding: Encoding) -> io::Result<Vec<u8>> {
+    match encoding {
+        Encoding::Stored => Ok([members, trailer].concat()),
+        Encoding::Gzip => {
+            // No time, no name: the header is the same everywhere.
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
+            encoder.write_all(members)?;
+            encoder.write_all(trailer)?;
+            encoder.finish()
+        }
+        Encoding::Xz => {
+            let stream = Stream::new_easy_encoder(9, Check::Crc32)?;
+            let mut encoder = liblzma::write::XzEncoder::new_stream(Vec::new(), stream);
+            encoder.write_all(members)?;
+            // Two blocks, as `coreos-installer` has them: equal input then gives equal bytes.
+            encoder.flush()?;
+            encoder.write_all(trailer)?;
+            encoder.finish()
+        }
+    }
+}

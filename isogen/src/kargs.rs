@@ -1,0 +1,347 @@
+//! Kernel arguments: the areas of an image that hold them, and how they are edited.
+//!
+//! A live image has its command line in the configs of its boot loaders (on s390x: in its boot image), each time in an
+//! area of equal length: the arguments, an end character, filler up to the length. The last byte of the filler's line
+//! lies outside of the area, so that even a full one stays a comment line.
+
+use bytes::Bytes;
+
+use crate::plan::{Patch, Segment};
+use crate::{Extent, Result, Source};
+
+/// Why kernel arguments are refused.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KargsError {
+    /// The arguments do not fit.
+    #[error("kargs too large for area: {len} vs {capacity}")]
+    TooLarge {
+        /// Bytes that they would take, with the end character.
+        len: usize,
+        /// Bytes of the area.
+        capacity: usize,
+    },
+    /// A replacement is not of the form `KEY=OLD=NEW`.
+    #[error("invalid replacement {value:?}: format should be: KEY=OLD=NEW")]
+    Replacement {
+        /// What was handed in.
+        value: String,
+    },
+    /// An argument holds a character that would end the boot loader's line.
+    #[error("kernel argument {value:?} holds the control character {found:?} at byte {offset}")]
+    Control {
+        /// The argument.
+        value: String,
+        /// Where.
+        offset: usize,
+        /// Which one.
+        found: char,
+    },
+    /// The areas of the image hold different arguments.
+    #[error("kargs don't match at all offsets: {first:?} at byte {first_at}, {other:?} at byte {other_at}")]
+    Mismatch {
+        /// The arguments of the first area.
+        first: String,
+        /// Where it begins.
+        first_at: u64,
+        /// The arguments of another one.
+        other: String,
+        /// Where it begins.
+        other_at: u64,
+    },
+    /// An area is not text.
+    #[error("the kargs area at byte {offset} is not UTF-8 from its byte {bad} on")]
+    NotText {
+        /// Where the area begins.
+        offset: u64,
+        /// Where in it the text breaks.
+        bad: usize,
+    },
+    /// The image does not say what its arguments were when it was made.
+    #[error("the image does not record its default kargs, so they cannot be restored")]
+    NoDefault,
+}
+
+/// One area.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KargsArea {
+    /// Where it is in the image.
+    pub extent: Extent,
+    /// The filler behind the arguments.
+    pub pad: char,
+    /// The character that ends the arguments.
+    pub end: char,
+    contents: Bytes,
+}
+
+/// How the areas were found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum KargsOrigin {
+    /// `coreos/kargs.json` names them.
+    Description,
+    /// The header `coreKarg` in the system area names them.
+    Header,
+    /// The boot loaders' configs were searched for the marker.
+    Marker,
+}
+
+/// All kernel-argument areas of an image.
+#[derive(Debug, Clone)]
+pub struct KargsAreas {
+    pub(crate) areas: Vec<KargsArea>,
+    pub(crate) default: Option<String>,
+    pub(crate) origin: KargsOrigin,
+}
+
+impl KargsArea {
+    pub(crate) fn read(source: &Source, extent: Extent, pad: char, end: char) -> Result<Self> {
+        Ok(Self { extent, pad, end, contents: source.read_extent(extent)?.into() })
+    }
+
+    /// The arguments in it.
+    ///
+    /// # Errors
+    ///
+    /// Fails where it is not text.
+    pub fn text(&self) -> Result<&str, KargsError> {
+        let text = std::str::from_utf8(&self.contents).map_err(|error| KargsError::NotText {
+            offset: self.extent.offset(),
+            bad: error.valid_up_to(),
+        })?;
+        Ok(text.trim_end_matches(self.pad).trim_end_matches(self.end).trim())
+    }
+
+    /// The bytes of the area when it holds `kargs`.
+    fn filled(&self, kargs: &str) -> Result<Bytes, KargsError> {
+        let capacity = self.contents.len();
+        let mut bytes = format!("{kargs}{}", self.end).into_bytes();
+        if bytes.len() > capacity {
+            return Err(KargsError::TooLarge { len: bytes.len(), capacity });
+        }
+        // Only the low byte counts, as for everybody who writes these areas.
+        let [pad, ..] = u32::from(self.pad).to_le_bytes();
+        bytes.resize(capacity, pad);
+        Ok(bytes.into())
+    }
+}
+
+impl KargsAreas {
+    /// The areas, in the order of the image.
+    #[must_use]
+    pub fn areas(&self) -> &[KargsArea] {
+        &self.areas
+    }
+
+    /// How they were found.
+    #[must_use]
+    pub fn origin(&self) -> KargsOrigin {
+        self.origin
+    }
+
+    /// Bytes of each area. The longest command line is one byte shorter.
+    #[must_use]
+    pub fn area_len(&self) -> u64 {
+        self.areas.first().map_or(0, |area| area.extent.len())
+    }
+
+    /// The arguments with which the image was made.
+    ///
+    /// # Errors
+    ///
+    /// Fails for an image that does not record them.
+    pub fn default(&self) -> Result<&str, KargsError> {
+        self.default.as_deref().ok_or(KargsError::NoDefault)
+    }
+
+    /// The arguments that the image has now.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the areas are not text or differ from each other.
+    pub fn current(&self) -> Result<&str, KargsError> {
+        let [first, others @ ..] = self.areas.as_slice() else { return Ok("") };
+        let text = first.text()?;
+        for other in others {
+            if other.text()? != text {
+                return Err(KargsError::Mismatch {
+                    first: text.to_owned(),
+                    first_at: first.extent.offset(),
+                    other: other.text()?.to_owned(),
+                    other_at: other.extent.offset(),
+                });
+            }
+        }
+        Ok(text)
+    }
+
+    /// Applies an edit and gives the new arguments.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the arguments cannot be read or an operation is refused. Whether they fit is told by
+    /// [`patches`](Self::patches).
+    pub fn edited(&self, edit: &KargsEdit) -> Result<String, KargsError> {
+        Ok(match edit {
+            KargsEdit::Set(kargs) => {
+                check_control(kargs)?;
+                kargs.trim().to_owned()
+            }
+            KargsEdit::Reset => self.default()?.to_owned(),
+            KargsEdit::Current(operations) => operations.apply(self.current()?)?,
+            KargsEdit::Default(operations) => operations.apply(self.default()?)?,
+        })
+    }
+
+    /// The changes that put `kargs` into every area.
+    ///
+    /// # Errors
+    ///
+    /// Fails where they do not fit.
+    pub fn patches(&self, kargs: &str) -> Result<Vec<Patch>, KargsError> {
+        let patch = |area: &KargsArea| {
+            let segment = Segment::Bytes(area.filled(kargs)?);
+            Ok(Patch { offset: area.extent.offset(), segment })
+        };
+        self.areas.iter().map(patch).collect()
+    }
+}
+
+/// A change of the kernel arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KargsEdit {
+    /// Exactly these.
+    Set(String),
+    /// Those with which the image was made.
+    Reset,
+    /// Those that are there, with operations applied.
+    Current(KargsOperations),
+    /// Those with which the image was made, with operations applied.
+    Default(KargsOperations),
+}
+
+/// Operations on a command line, applied in the order of the fields.
+///
+/// Arguments are compared as they are written, with what stands between two spaces; quotes mean nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KargsOperations {
+    /// Arguments to remove. One may hold spaces, and then matches a run of arguments.
+    pub delete: Vec<String>,
+    /// Arguments to add at the end.
+    pub append: Vec<String>,
+    /// Replacements of the form `KEY=OLD=NEW`.
+    pub replace: Vec<String>,
+}
+
+impl KargsOperations {
+    /// Tells whether there is nothing to do.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.delete.is_empty() && self.append.is_empty() && self.replace.is_empty()
+    }
+
+    /// Applies them to a command line.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a malformed replacement and for arguments that hold control characters.
+    pub fn apply(&self, kargs: &str) -> Result<String, KargsError> {
+        let mut line = format!(" {kargs} ");
+        for argument in &self.delete {
+            line = line.replace(&format!(" {} ", argument.trim()), " ");
+        }
+        for argument in &self.append {
+            check_control(argument)?;
+            line.push_str(argument.trim());
+            line.push(' ');
+        }
+        for replacement in &self.replace {
+            check_control(replacement)?;
+            let (key, old, new) = split_replacement(replacement)?;
+            line = line.replace(&format!(" {key}={old} "), &format!(" {key}={new} "));
+        }
+        Ok(line.trim().to_owned())
+    }
+}
+
+fn split_replacement(value: &str) -> Result<(&str, &str, &str), KargsError> {
+    let parts: Vec<&str> = value.split('=').map(str::trim).collect();
+    match parts.as_slice() {
+        [key, old, new] if parts.iter().all(|part| !part.is_empty()) => Ok((key, old, new)),
+        _ => Err(KargsError::Replacement { value: value.to_owned() }),
+    }
+}
+
+fn check_control(value: &str) -> Result<(), KargsError> {
+    match value.trim().char_indices().find(|(_, character)| character.is_control()) {
+        Some((offset, found)) => Err(KargsError::Control { value: value.to_owned(), offset, found }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn apply(kargs: &str, delete: &[&str], append: &[&str], replace: &[&str]) -> Result<String, KargsError> {
+        let strings = |values: &[&str]| values.iter().map(ToString::to_string).collect();
+        let operations =
+            KargsOperations { delete: strings(delete), append: strings(append), replace: strings(replace) };
+        operations.apply(kargs)
+    }
+
+    #[test]
+    fn operations_come_in_their_own_order() {
+        assert_eq!(apply("a b c", &["b"], &["k=1"], &["k=1=2"]).unwrap(), "a c k=2");
+    }
+
+    #[test]
+    fn whole_arguments_match_and_inner_spaces_stay() {
+        assert_eq!(apply("rw  foo foobar", &["foo"], &[], &[]).unwrap(), "rw  foobar");
+        assert_eq!(apply("a b c d", &["b c"], &[], &[]).unwrap(), "a d");
+    }
+
+    /// Neighbours share the space between them; scripts may rely on what `coreos-installer` makes of that.
+    #[test]
+    fn adjacent_duplicates_leave_one() {
+        assert_eq!(apply("a a a", &["a"], &[], &[]).unwrap(), "a");
+    }
+
+    #[test]
+    fn replacements_need_three_parts() {
+        for bad in ["a", "a=b", "a=b=c=d", "=b=c", "a==c", "a=b="] {
+            assert!(matches!(apply("a=b", &[], &[], &[bad]), Err(KargsError::Replacement { .. })), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_line_break_is_refused() {
+        let error = apply("a", &[], &["b\nc"], &[]).unwrap_err();
+        assert_eq!(error, KargsError::Control { value: "b\nc".into(), offset: 1, found: '\n' });
+    }
+
+    fn area(text: &str, len: usize) -> KargsArea {
+        let mut contents = text.as_bytes().to_vec();
+        contents.resize(len, b'#');
+        let extent = Extent::new(0, len as u64).unwrap();
+        KargsArea { extent, pad: '#', end: '\n', contents: contents.into() }
+    }
+
+    #[test]
+    fn an_area_holds_one_byte_less_than_its_length() {
+        let area = area("quiet\n", 10);
+        assert_eq!(area.text().unwrap(), "quiet");
+        assert_eq!(area.filled("123456789").unwrap(), "123456789\n");
+        assert_eq!(area.filled("1234567890"), Err(KargsError::TooLarge { len: 11, capacity: 10 }));
+    }
+
+    #[test]
+    fn an_argument_that_ends_in_filler_survives() {
+        let filled = area("", 10).filled("a#").unwrap();
+        assert_eq!(filled, "a#\n#######");
+        let read = KargsArea { contents: filled, ..area("", 10) };
+        assert_eq!(read.text().unwrap(), "a#");
+    }
+}

@@ -1,0 +1,57 @@
+//! CoreOS live images as byte plans over an untouched base file.
+//!
+//! A live image of RHCOS, Fedora CoreOS or SCOS goes in; what comes out is a [`Plan`]: the exact byte layout of a
+//! changed image, as references into the base and a few new bytes. Plans are cheap (kilobytes), need no disk, and any
+//! number of readers can read any range of one at once.
+//!
+//! ```no_run
+//! use isogen::{Archive, BaseImage, Edits, Encoding, KargsEdit, KargsOperations};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let image = BaseImage::open("fedora-coreos.iso")?;
+//! let mut archive = Archive::new();
+//! archive.insert("config.ign", &br#"{"ignition": {"version": "3.3.0"}}"#[..]);
+//! let kargs = KargsOperations { append: vec!["console=ttyS0".into()], ..Default::default() };
+//! let edits = Edits::new().archive(archive.pack(Encoding::Xz)?).kargs(KargsEdit::Current(kargs));
+//! let plan = image.plan(&edits)?;
+//! plan.write_file("custom.iso")?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The crate does no networking, knows no async runtime and parses no Ignition config. What it reads it treats as
+//! hostile: every number of an image is checked before it is used, every loop over one is bounded.
+
+#![cfg_attr(test, allow(clippy::cast_possible_truncation))]
+
+mod areas;
+mod base;
+mod bytes_at;
+mod digest;
+mod edits;
+pub mod eltorito;
+mod error;
+mod extent;
+pub mod initrd;
+pub mod kargs;
+pub mod map;
+pub mod miniso;
+pub mod partitions;
+pub mod plan;
+mod pxe;
+mod source;
+pub mod volume;
+pub mod write;
+
+pub use areas::{Features, IgnitionArea, IgnitionOrigin, SystemAreaHeaders};
+pub use base::{Architecture, BaseImage};
+pub use digest::{Digest, Hasher};
+pub use edits::Edits;
+pub use error::{Error, Result};
+pub use extent::{Extent, SECTOR_SIZE, Sector};
+pub use initrd::{Archive, ArchiveError, Encoding, Packed};
+pub use kargs::{KargsAreas, KargsEdit, KargsError, KargsOperations};
+pub use plan::{Plan, Segment};
+pub use pxe::PxeFile;
+pub use source::{ReadAt, Source};
+pub use volume::Volume;

@@ -1,0 +1,390 @@
+//! `miniso.dat`: how to make the minimal ISO out of the full one.
+//!
+//! The builder masters a second image without the root file system and records how it differs: which byte runs are
+//! files of the full image, and, packed with xz, all bytes in between. That is a segment map in all but name.
+//!
+//! ```text
+//! magic "MINISO\0\0", version 1, version of the writer (text)
+//! count, then per entry: sector in the minimal image, sector in the full image, bytes
+//! SHA-256 of the minimal image
+//! length, then an xz stream of the bytes that no entry covers
+//! ```
+//!
+//! Numbers are bincode's: one byte below 251, else a tag byte and 16, 32 or 64 bits, little-endian.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::areas::{KARGS_INFO, KargsDescription};
+use crate::base::BaseImage;
+use crate::bytes_at::array;
+use crate::digest::Digest;
+use crate::extent::{Extent, Sector};
+use crate::plan::{Patch, Plan, Segment};
+use crate::{Error, Result, Source};
+
+const PATH: &str = "coreos/miniso.dat";
+const MAGIC: &[u8] = b"MINISO\0\0";
+const VERSION: u64 = 1;
+/// Largest description that is read. Builders reserve 16 KiB.
+const MAX_LEN: u64 = 1 << 20;
+/// Most bytes that the packed part may grow to: it holds metadata and the ends of sectors, well below a MiB.
+const MAX_UNPACKED: u64 = 64 << 20;
+/// Most memory that the xz decoder may take: preset 9 needs 65 MiB.
+const DECODER_MEMORY: u64 = 256 << 20;
+/// What a minimal ISO does not have: the label of the ISO that holds the root file system.
+const LIVE_ISO: &str = "coreos.liveiso=";
+const ROOTFS_URL: &str = "coreos.live.rootfs_url=";
+
+/// A run of the minimal image that is a file of the full one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TableEntry {
+    /// Where it begins in the minimal image.
+    pub minimal: Sector,
+    /// Where it begins in the full image.
+    pub full: Sector,
+    /// Its length in bytes.
+    pub len: u32,
+}
+
+/// A parsed `miniso.dat`.
+#[derive(Debug, Clone)]
+pub struct MinimalDescription {
+    /// The version of the program that wrote it.
+    pub writer: String,
+    /// The runs that are files, in the order of the minimal image.
+    pub table: Vec<TableEntry>,
+    /// The digest of the minimal image.
+    pub digest: Digest,
+    /// All other bytes, in order.
+    literal: Bytes,
+}
+
+impl MinimalDescription {
+    /// Parses a `miniso.dat` that belongs to `full`; `offset` is where it stands in it.
+    ///
+    /// # Errors
+    ///
+    /// Fails where it is not one, refers to bytes outside of the image, or does not unpack.
+    pub fn parse(full: &Source, offset: u64, bytes: &[u8]) -> Result<Self> {
+        let mut fields = Fields { full, offset, bytes, at: 0 };
+        let magic = fields.take(MAGIC.len(), "magic")?;
+        if magic != MAGIC {
+            return Err(fields.malformed(
+                "miniso magic",
+                "MINISO (not a miniso file!)",
+                magic.escape_ascii(),
+            ));
+        }
+        let version = fields.number("version")?;
+        if version != VERSION {
+            return Err(fields.malformed("miniso version", "1 (incompatible miniso file version)", version));
+        }
+        let writer = fields.len("version of the writer")?;
+        let writer = String::from_utf8_lossy(fields.take(writer, "version of the writer")?).into_owned();
+        let table = fields.table()?;
+        let digest = fields.digest()?;
+        let packed_len = fields.len("packed bytes")?;
+        let packed_at = fields.offset + fields.at as u64;
+        let packed = fields.take(packed_len, "packed bytes")?;
+        let literal = unpack(packed).map_err(|error| full.read_error(packed_at, error))?;
+        let description = Self { writer, table, digest, literal: literal.into() };
+        description.check(full, offset)?;
+        Ok(description)
+    }
+
+    fn check(&self, full: &Source, offset: u64) -> Result<()> {
+        let mut end = 0;
+        let mut gaps = 0;
+        for entry in &self.table {
+            let minimal = Extent::at_sector(entry.minimal, entry.len);
+            let source = Extent::at_sector(entry.full, entry.len);
+            if minimal.offset() < end {
+                let found = format!("sector {}, inside the entry before", entry.minimal);
+                return Err(full.malformed(
+                    offset,
+                    "miniso table",
+                    "entries in order, none overlapping",
+                    found,
+                ));
+            }
+            if source.end() > full.len() {
+                let found = format!("sector {}, {} bytes", entry.full, entry.len);
+                return Err(full.malformed(offset, "miniso table", "entries within the image", found));
+            }
+            gaps += minimal.offset() - end;
+            end = minimal.end();
+        }
+        if gaps > self.literal.len() as u64 {
+            let expected = format!("{gaps} bytes between the entries");
+            return Err(full.malformed(offset, "miniso packed bytes", expected, self.literal.len()));
+        }
+        Ok(())
+    }
+
+    /// The minimal image as it was mastered.
+    #[must_use]
+    pub fn plan(&self, full: &Arc<Source>) -> Plan {
+        let mut segments = Vec::new();
+        let mut rest = self.literal.clone();
+        let mut end = 0;
+        for entry in &self.table {
+            let gap = usize::try_from(entry.minimal.offset() - end).unwrap_or(rest.len());
+            segments.extend(Plan::split_zeros(&rest.split_to(gap.min(rest.len()))));
+            segments.push(Segment::Base(Extent::at_sector(entry.full, entry.len)));
+            end = Extent::at_sector(entry.minimal, entry.len).end();
+        }
+        segments.extend(Plan::split_zeros(&rest));
+        Plan::of(Arc::clone(full), segments)
+    }
+}
+
+/// The fields of a description, read one behind the other.
+struct Fields<'a> {
+    full: &'a Source,
+    offset: u64,
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Fields<'a> {
+    fn malformed(&self, what: &'static str, expected: &str, found: impl std::fmt::Display) -> Error {
+        self.full.malformed(self.offset + self.at as u64, what, expected, found)
+    }
+
+    fn take(&mut self, len: usize, what: &'static str) -> Result<&'a [u8]> {
+        let end = self.at.checked_add(len);
+        let Some(taken) = end.and_then(|end| self.bytes.get(self.at..end)) else {
+            let rest = self.bytes.len() - self.at;
+            return Err(self.malformed(what, &format!("{len} bytes of miniso.dat"), rest));
+        };
+        self.at += len;
+        Ok(taken)
+    }
+
+    fn number(&mut self, what: &'static str) -> Result<u64> {
+        let tag = self.take(1, what)?.first().copied().unwrap_or_default();
+        let len = match tag {
+            0..=250 => return Ok(u64::from(tag)),
+            251 => 2,
+            252 => 4,
+            253 => 8,
+            _ => return Err(self.malformed(what, "a number of up to 64 bits", tag)),
+        };
+        let mut bytes = [0; 8];
+        for (to, from) in bytes.iter_mut().zip(self.take(len, what)?) {
+            *to = *from;
+        }
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    fn len(&mut self, what: &'static str) -> Result<usize> {
+        let len = self.number(what)?;
+        usize::try_from(len).map_err(|_| self.malformed(what, "a length that fits in memory", len))
+    }
+
+    fn number_u32(&mut self, what: &'static str) -> Result<u32> {
+        let number = self.number(what)?;
+        u32::try_from(number).map_err(|_| self.malformed(what, "32 bits", number))
+    }
+
+    /// The table. Memory grows with the bytes that are there, not with the count that they claim.
+    fn table(&mut self) -> Result<Vec<TableEntry>> {
+        let count = self.number("miniso table")?;
+        let mut table = Vec::new();
+        for _ in 0..count {
+            table.push(TableEntry {
+                minimal: Sector(self.number_u32("sector in the minimal image")?),
+                full: Sector(self.number_u32("sector in the full image")?),
+                len: self.number_u32("length of a file")?,
+            });
+        }
+        Ok(table)
+    }
+
+    fn digest(&mut self) -> Result<Digest> {
+        let bytes = self.take(32, "digest")?;
+        Ok(Digest(array(bytes, 0).unwrap_or_default()))
+    }
+}
+
+fn unpack(packed: &[u8]) -> std::io::Result<Vec<u8>> {
+    let stream = liblzma::stream::Stream::new_stream_decoder(DECODER_MEMORY, 0)?;
+    let mut unpacked = Vec::new();
+    let decoder = liblzma::bufread::XzDecoder::new_stream(packed, stream);
+    decoder.take(MAX_UNPACKED + 1).read_to_end(&mut unpacked)?;
+    if unpacked.len() as u64 > MAX_UNPACKED {
+        return Err(std::io::Error::other(format!("the packed bytes grow beyond {MAX_UNPACKED}")));
+    }
+    Ok(unpacked)
+}
+
+impl BaseImage {
+    /// The description of the minimal form of this image.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the image has none or a broken one.
+    pub fn minimal_description(&self) -> Result<MinimalDescription> {
+        let missing = || Error::NoMinimal { file: self.source().name().to_owned() };
+        let extent = self.volume().file(PATH).ok_or_else(missing)?.extent;
+        if extent.len() > MAX_LEN {
+            let expected = format!("at most {MAX_LEN} bytes");
+            return Err(self.source().malformed(extent.offset(), "miniso.dat", expected, extent.len()));
+        }
+        MinimalDescription::parse(self.source(), extent.offset(), &self.source().read_extent(extent)?)
+    }
+
+    /// Makes the minimal image once, in memory bounded by a buffer, and compares it with the recorded digest. It
+    /// differs where the files that both images share were changed.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the digests differ, or the image has no (usable) description.
+    pub fn verify_minimal(&self) -> Result<()> {
+        let description = self.minimal_description()?;
+        let found = description.plan(self.source()).sha256()?;
+        if found == description.digest {
+            return Ok(());
+        }
+        Err(Error::MinimalDigest {
+            file: self.source().name().to_owned(),
+            expected: description.digest.to_string(),
+            found: found.to_string(),
+        })
+    }
+
+    /// The minimal ISO: without root file system, which its live system then fetches from `rootfs_url`. Without a
+    /// URL, somebody has to add that kernel argument later.
+    ///
+    /// What comes out is right only where [`verify_minimal`](Self::verify_minimal) holds; that reads a hundred
+    /// megabytes, so callers do it once for each base.
+    ///
+    /// # Errors
+    ///
+    /// Fails where this image is customised, has no kernel-argument areas or no description of its minimal form, or
+    /// where the URL cannot stand on a boot loader's line.
+    pub fn minimal(&self, rootfs_url: Option<&str>) -> Result<Plan> {
+        self.require_kargs()?;
+        self.require_pristine()?;
+        let rootfs = rootfs_url.map(rootfs_argument).transpose()?;
+        let plan = self.minimal_description()?.plan(self.source());
+        let minimal =
+            Self::from_source(Source::new(self.source().name().to_owned(), plan.len(), plan.clone()))?;
+        let mut patches = minimal.minimal_kargs(rootfs.as_deref())?;
+        patches.extend(minimal.minimal_kargs_description()?);
+        plan.patched(patches)
+    }
+
+    /// Of a minimal image as it was mastered: its kernel arguments without the ISO's label.
+    fn minimal_default(&self) -> Result<String> {
+        let kargs = self.require_kargs()?;
+        let current = kargs.current()?;
+        let label = current.split_whitespace().find(|argument| argument.starts_with(LIVE_ISO));
+        let Some(label) = label else {
+            return Err(Error::NotFound {
+                file: self.source().name().to_owned(),
+                path: format!("kernel argument {LIVE_ISO}"),
+            });
+        };
+        let delete = vec![label.to_owned()];
+        Ok(crate::kargs::KargsOperations { delete, ..Default::default() }.apply(current)?)
+    }
+
+    fn minimal_kargs(&self, rootfs: Option<&str>) -> Result<Vec<Patch>> {
+        let default = self.minimal_default()?;
+        let kargs = rootfs.map_or(default.clone(), |argument| format!("{default} {argument}"));
+        Ok(self.require_kargs()?.patches(&kargs)?)
+    }
+
+    /// `kargs.json` with the new default, filled with spaces to its old length.
+    fn minimal_kargs_description(&self) -> Result<Option<Patch>> {
+        let Some(mut description) = KargsDescription::read(self.source(), self.volume())? else {
+            return Ok(None);
+        };
+        description.default = self.minimal_default()?;
+        let extent = self.require_file(KARGS_INFO)?.extent;
+        let bad = |reason: String| Error::Description {
+            file: self.source().name().to_owned(),
+            path: KARGS_INFO.to_owned(),
+            reason,
+        };
+        let mut json = serde_json::to_vec_pretty(&description).map_err(|error| bad(error.to_string()))?;
+        let len = usize::try_from(extent.len()).unwrap_or(usize::MAX);
+        if json.len() > len {
+            return Err(bad(format!("the new description takes {} bytes, the file has {len}", json.len())));
+        }
+        json.resize(len, b' ');
+        Ok(Some(Patch { offset: extent.offset(), segment: Segment::Bytes(json.into()) }))
+    }
+}
+
+/// The kernel argument for a root file system's URL, in double quotes where GRUB would take a character for its own.
+///
+/// GRUB removes the quotes; isolinux and s390x pass them on, and the live system's argument reader removes them.
+///
+/// # Errors
+///
+/// Fails for a URL that no boot loader can pass on unharmed.
+pub fn rootfs_argument(url: &str) -> Result<String> {
+    let refused = |reason| Err(Error::Refused { what: "rootfs URL", value: url.to_owned(), reason });
+    if url.chars().any(|character| character.is_whitespace() || character.is_control()) {
+        return refused("a kernel argument ends at white space");
+    }
+    if url.contains(['"', '\\', '$']) {
+        return refused("GRUB interprets \" \\ and $ even between quotes");
+    }
+    if !["http://", "https://", "tftp://"].iter().any(|scheme| url.starts_with(scheme)) {
+        return refused("the live system fetches http:, https: and tftp: URLs only");
+    }
+    let quote = if url.contains(['{', '}', '|', '&', ';', '<', '>', '\'']) { "\"" } else { "" };
+    Ok(format!("{ROOTFS_URL}{quote}{url}{quote}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_quoted_only_where_grub_needs_it() {
+        let argument = |url| rootfs_argument(url).unwrap();
+        assert_eq!(argument("https://example.com/r"), "coreos.live.rootfs_url=https://example.com/r");
+        assert_eq!(argument("http://h/r?a=1&b=2"), "coreos.live.rootfs_url=\"http://h/r?a=1&b=2\"");
+    }
+
+    #[test]
+    fn urls_that_boot_loaders_would_break_are_refused() {
+        for url in [
+            "http://h/a b",
+            " http://h",
+            "http://h/\"",
+            "http://h/$x",
+            "http://h/\\",
+            "http://h/\n",
+            "ftp://h",
+        ] {
+            assert!(matches!(rootfs_argument(url), Err(Error::Refused { .. })), "{url:?}");
+        }
+    }
+
+    fn parse(bytes: &[u8]) -> Result<MinimalDescription> {
+        MinimalDescription::parse(&Source::from_bytes("full", vec![0; 1 << 20]), 0, bytes)
+    }
+
+    #[test]
+    fn counts_are_not_believed() {
+        let mut bytes = b"MINISO\0\0\x01\x00\xFD".to_vec();
+        bytes.extend(u64::MAX.to_le_bytes());
+        assert!(parse(&bytes).is_err());
+    }
+
+    #[test]
+    fn other_files_and_versions_are_named() {
+        assert!(parse(b"MINISO\0\x01").unwrap_err().to_string().contains("not a miniso file!"));
+        assert!(
+            parse(b"MINISO\0\0\x02").unwrap_err().to_string().contains("incompatible miniso file version")
+        );
+    }
+}

@@ -1,0 +1,111 @@
+//! The PXE artifacts of a live image: kernel, initrd and root file system as plans, without copying them out.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::base::BaseImage;
+use crate::extent::Extent;
+use crate::initrd::{Packed, newc};
+use crate::plan::{Plan, Segment};
+use crate::{Error, Result};
+
+/// The folder of the artifacts.
+const DIRECTORY: &str = "images/pxeboot";
+const INITRD: &str = "images/pxeboot/initrd.img";
+const ROOTFS: &str = "images/pxeboot/rootfs.img";
+/// What a kernel has been called over the years.
+const KERNELS: [&str; 2] = ["images/pxeboot/vmlinuz", "images/pxeboot/kernel.img"];
+/// On s390x: the address and size of the initrd, which are loaded beside it.
+const ADDRSIZE: &str = "images/initrd.addrsize";
+/// On s390x: the list of what to load where.
+const LOAD_LIST: &str = "generic.ins";
+
+/// One file of the PXE folder.
+#[derive(Debug, Clone)]
+pub struct PxeFile {
+    /// Its ISO 9660 name in lower case, which is what `coreos-installer` names it by.
+    pub name: String,
+    /// Its bytes.
+    pub plan: Plan,
+}
+
+impl BaseImage {
+    /// Every file of the PXE folder.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the image has no such folder.
+    pub fn pxe_files(&self) -> Result<Vec<PxeFile>> {
+        let tree = self.volume().tree();
+        let missing =
+            || Error::NotFound { file: self.source().name().to_owned(), path: DIRECTORY.to_owned() };
+        let directory = tree.find_id(DIRECTORY).ok_or_else(missing)?;
+        let files = tree.children(directory).filter(|(_, entry)| entry.directory.is_none());
+        let artifact = |entry: &crate::volume::Entry| PxeFile {
+            name: entry.iso_name.to_lowercase(),
+            plan: Plan::of(Arc::clone(self.source()), [Segment::Base(entry.extent)]),
+        };
+        Ok(files.map(|(_, entry)| artifact(entry)).collect())
+    }
+
+    /// The kernel.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the image has none.
+    pub fn kernel(&self) -> Result<Plan> {
+        let [vmlinuz, kernel] = KERNELS.map(|path| self.file(path));
+        vmlinuz.or_else(|missing| kernel.map_err(|_| missing))
+    }
+
+    /// The root file system.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the image has none, as a minimal ISO.
+    pub fn rootfs(&self) -> Result<Plan> {
+        self.file(ROOTFS)
+    }
+
+    /// The initrd with archives behind it, each beginning on a multiple of four bytes as the kernel asks.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the image has no initrd.
+    pub fn initrd(&self, archives: impl IntoIterator<Item = Packed>) -> Result<Plan> {
+        let initrd = self.file(INITRD)?;
+        let padding = Segment::Bytes(Bytes::from_static(newc::padding(initrd.len())));
+        let archives = archives.into_iter().map(|packed| Segment::Bytes(packed.as_bytes().clone()));
+        Ok(initrd.followed_by(std::iter::once(padding).chain(archives)))
+    }
+
+    /// On s390x, `initrd.addrsize` for an initrd of `len` bytes: the address of the base's, with the new length.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the image has no such file, or one of another form.
+    pub fn initrd_addrsize(&self, len: u64) -> Result<Plan> {
+        let extent = self.require_file(ADDRSIZE)?.extent;
+        let address = Extent::new(0, 8).and_then(|inner| extent.part(inner)).filter(|_| extent.len() == 16);
+        let Some(address) = address else {
+            return Err(self.source().malformed(
+                extent.offset(),
+                "initrd.addrsize",
+                "16 bytes",
+                extent.len(),
+            ));
+        };
+        let len = Bytes::copy_from_slice(&len.to_be_bytes());
+        Ok(Plan::of(Arc::clone(self.source()), [Segment::Base(address), Segment::Bytes(len)]))
+    }
+
+    /// On s390x, the list that tells a machine's firmware what to load where.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the image has none.
+    pub fn load_list(&self) -> Result<Plan> {
+        self.file(LOAD_LIST)
+    }
+}

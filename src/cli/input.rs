@@ -1,0 +1,84 @@
+//! What commands read: files by name, or the standard input; and the files that they take out of archives.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Component, Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use isogen::Source;
+
+use crate::customize::InputFile;
+
+/// Largest config, keyfile or script that is read. An image's area takes a quarter of a MiB.
+const MAX_INPUT_LEN: u64 = 64 << 20;
+
+/// Reads a whole file, or the standard input where no path is given.
+pub(super) fn read(path: Option<&str>) -> Result<Vec<u8>> {
+    match path {
+        Some(path) => {
+            let file = File::open(path).with_context(|| format!("opening {path}"))?;
+            read_limited(file, path)
+        }
+        None => read_limited(io::stdin().lock(), "stdin"),
+    }
+}
+
+fn read_limited(input: impl Read, name: &str) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    input.take(MAX_INPUT_LEN + 1).read_to_end(&mut bytes).with_context(|| format!("reading {name}"))?;
+    anyhow::ensure!(bytes.len() as u64 <= MAX_INPUT_LEN, "{name} has more than {MAX_INPUT_LEN} bytes");
+    Ok(bytes)
+}
+
+/// Reads files that are going to be named after themselves.
+pub(super) fn read_files(paths: &[String]) -> Result<Vec<InputFile>> {
+    paths.iter().map(|path| Ok(InputFile::new(path.as_str(), read(Some(path))?)?)).collect()
+}
+
+/// Opens the initrd that a path, `-` or nothing names, as a stream.
+pub(super) fn open_stream(path: Option<&str>) -> Result<(Box<dyn Read>, String)> {
+    match path {
+        None | Some("-") => Ok((Box::new(io::stdin().lock()), "stdin".to_owned())),
+        Some(path) => {
+            let file = File::open(path).with_context(|| format!("opening {path}"))?;
+            Ok((Box::new(file), path.to_owned()))
+        }
+    }
+}
+
+/// Opens a file for reading at any position. A pipe has none: its bytes go to an unnamed file first.
+pub(super) fn open_source(path: &str) -> Result<Source> {
+    let mut file = File::open(path).with_context(|| format!("opening {path}"))?;
+    let kind = file.metadata().with_context(|| format!("reading {path}"))?.file_type();
+    if kind.is_file() || kind.is_dir() || kind.is_block_device() {
+        return Ok(Source::from_file(file, path)?);
+    }
+    let mut spool = tempfile::tempfile().context("creating a temporary file")?;
+    io::copy(&mut file, &mut spool).with_context(|| format!("reading {path}"))?;
+    Ok(Source::from_file(spool, path)?)
+}
+
+/// Makes a folder for output, and those above it.
+pub(super) fn create_directory(path: &Path) -> Result<()> {
+    std::fs::create_dir_all(path).with_context(|| format!("creating directory {}", path.display()))
+}
+
+/// The path of an archive member below a folder. Archives come from strangers: one that would leave it is refused.
+pub(super) fn below(directory: &Path, member: &str) -> Result<PathBuf> {
+    let inside = |part: Component| matches!(part, Component::Normal(_) | Component::CurDir);
+    if !Path::new(member).components().all(inside) {
+        bail!("member {member:?} contains path traversal");
+    }
+    Ok(directory.join(member))
+}
+
+/// Writes a new file that only its owner may read, making its folders; a file that is there already is an error.
+pub(super) fn create_file(path: &Path, contents: &[u8]) -> Result<()> {
+    if let Some(parent) = path.parent() {
+        create_directory(parent)?;
+    }
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    let mut file = file.with_context(|| format!("creating {}", path.display()))?;
+    file.write_all(contents).with_context(|| format!("writing {}", path.display()))
+}

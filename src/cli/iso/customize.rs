@@ -1,0 +1,68 @@
+//! `kindling iso customize`.
+
+use anyhow::{Result, bail};
+use clap::Args;
+use isogen::{BaseImage, KargsOperations};
+
+use crate::cli::output::OutputOption;
+use crate::cli::pxe::CustomizeOptions;
+use crate::customize::{Needs, capabilities};
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Customize {
+    #[command(flatten)]
+    options: CustomizeOptions,
+    /// Live kernel argument to append
+    ///
+    /// Kernel argument to append to boots of the live environment.
+    #[arg(long, value_name = "arg")]
+    live_karg_append: Vec<String>,
+    /// Live kernel argument to delete
+    ///
+    /// Kernel argument to delete from boots of the live environment.
+    #[arg(long, value_name = "arg")]
+    live_karg_delete: Vec<String>,
+    /// Live kernel argument to replace
+    ///
+    /// Kernel argument to replace for boots of the live environment, in the form key=old=new. For a default
+    /// argument "a=b", specifying "--live-karg-replace a=b=c" will produce the argument "a=c".
+    #[arg(long, value_name = "k=o=n")]
+    live_karg_replace: Vec<String>,
+    /// Overwrite existing customizations
+    #[arg(short, long)]
+    force: bool,
+    #[command(flatten)]
+    output: OutputOption,
+    /// ISO image
+    #[arg(value_name = "ISO")]
+    input: String,
+}
+
+impl Customize {
+    pub(super) fn run(self) -> Result<()> {
+        let live_kargs = KargsOperations {
+            delete: self.live_karg_delete,
+            append: self.live_karg_append,
+            replace: self.live_karg_replace,
+        };
+        let editing = self.output.open(&self.input)?;
+        if !self.force && is_customized(&editing.image)? {
+            bail!("{} is already customized; use -f to force.", self.input);
+        }
+        let capabilities = capabilities(&editing.image);
+        Needs { live_kargs: !live_kargs.is_empty(), ..self.options.needs() }.check(&capabilities)?;
+        let customized = self.options.read()?.build(&capabilities)?;
+        editing.write(&customized.to_edits(live_kargs)?)?;
+        customized.notices.iter().for_each(|notice| eprintln!("{notice}"));
+        Ok(())
+    }
+}
+
+/// Tells whether an image holds a config, network files or kernel arguments other than those it was made with.
+fn is_customized(image: &BaseImage) -> Result<bool> {
+    match image.require_pristine() {
+        Ok(()) => Ok(false),
+        Err(isogen::Error::Customized { .. }) => Ok(true),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,111 @@
+//! `kindling iso extract`: artifacts out of an image.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+use isogen::BaseImage;
+use isogen::write::{Access, NewFile};
+
+use crate::cli::input::create_directory;
+use crate::cli::output::{print_line, refuse_terminal, write_stdout};
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum Command {
+    /// Extract PXE files from an ISO image
+    Pxe(Pxe),
+    /// Extract a minimal ISO from a CoreOS live ISO image
+    MinimalIso(MinimalIso),
+}
+
+impl Command {
+    pub(super) fn run(self) -> Result<()> {
+        match self {
+            Self::Pxe(command) => command.run(),
+            Self::MinimalIso(command) => command.run(),
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Pxe {
+    /// Output directory
+    #[arg(short, long, value_name = "PATH", default_value = ".")]
+    output_dir: PathBuf,
+    /// ISO image
+    #[arg(value_name = "ISO")]
+    input: PathBuf,
+}
+
+impl Pxe {
+    fn run(self) -> Result<()> {
+        let image = BaseImage::open(&self.input)?;
+        let Ok(files) = image.pxe_files() else {
+            bail!("Unrecognized CoreOS ISO image: {} has no images/pxeboot.", self.input.display());
+        };
+        create_directory(&self.output_dir)?;
+        let stem = self.input.file_stem().context("the image's path has no file name")?.to_string_lossy();
+        for file in files {
+            let path = self.output_dir.join(format!("{stem}-{}", file.name));
+            print_line(path.display())?;
+            write_shared(&path, &file.plan)?;
+        }
+        Ok(())
+    }
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct MinimalIso {
+    /// Extract rootfs image as well
+    #[arg(long, value_name = "PATH")]
+    output_rootfs: Option<PathBuf>,
+    /// Inject rootfs URL karg into minimal ISO
+    #[arg(long, value_name = "URL")]
+    rootfs_url: Option<String>,
+    /// ISO image
+    #[arg(value_name = "ISO")]
+    input: String,
+    /// Minimal ISO output file
+    #[arg(value_name = "OUTPUT_ISO", default_value = "-")]
+    output: String,
+}
+
+impl MinimalIso {
+    fn run(self) -> Result<()> {
+        let to_stdout = self.output == "-";
+        let image = BaseImage::open(&self.input)?;
+        image.require_kargs()?;
+        image.require_pristine()?;
+        if to_stdout {
+            refuse_terminal()?;
+        }
+        let rootfs = self.output_rootfs.map(|path| -> Result<NewFile> {
+            let file = NewFile::create(path, Access::Shared)?;
+            file.write_plan(&image.rootfs()?)?;
+            Ok(file)
+        });
+        let rootfs = rootfs.transpose()?;
+        // Opening the output comes early, so that a name that is taken costs no work; it appears at the end.
+        let output = (!to_stdout).then(|| NewFile::create(&self.output, Access::Private)).transpose()?;
+        image.verify_minimal()?;
+        let plan = image.minimal(self.rootfs_url.as_deref())?;
+        match output {
+            Some(file) => {
+                file.write_plan(&plan)?;
+                rootfs.map(NewFile::commit).transpose()?;
+                file.commit()?;
+            }
+            None => {
+                rootfs.map(NewFile::commit).transpose()?;
+                write_stdout(&plan)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write_shared(path: &Path, plan: &isogen::Plan) -> Result<()> {
+    let file = NewFile::create(path, Access::Shared)?;
+    file.write_plan(plan)?;
+    Ok(file.commit()?)
+}

@@ -1,0 +1,116 @@
+//! `kindling iso ignition`: the Ignition config in an image.
+
+use anyhow::{Result, bail};
+use clap::{Args, Subcommand};
+use isogen::initrd::IGNITION_CONFIG;
+use isogen::{BaseImage, Edits, Encoding};
+
+use crate::cli::input;
+use crate::cli::output::{OutputOption, print_bytes};
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum Command {
+    /// Embed an Ignition config in an ISO image
+    Embed(Embed),
+    /// Show the embedded Ignition config from an ISO image
+    Show(Show),
+    /// Remove an existing embedded Ignition config from an ISO image
+    Remove(Remove),
+}
+
+impl Command {
+    pub(super) fn run(self) -> Result<()> {
+        match self {
+            Self::Embed(command) => command.run(),
+            Self::Show(command) => command.run(),
+            Self::Remove(command) => command.run(),
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Embed {
+    /// Overwrite an existing Ignition config
+    #[arg(short, long)]
+    force: bool,
+    /// Ignition config to embed [default: stdin]
+    #[arg(short, long, value_name = "path")]
+    ignition_file: Option<String>,
+    #[command(flatten)]
+    output: OutputOption,
+    /// ISO image
+    #[arg(value_name = "ISO")]
+    input: String,
+}
+
+impl Embed {
+    pub(super) fn run(self) -> Result<()> {
+        let config = input::read(self.ignition_file.as_deref())?;
+        let editing = self.output.open(&self.input)?;
+        let mut archive = editing.image.archive()?;
+        if !self.force && archive.get(IGNITION_CONFIG).is_some() {
+            bail!("{} already has an embedded Ignition config; use -f to force.", self.input);
+        }
+        archive.insert(IGNITION_CONFIG, config);
+        editing.write(&Edits::new().archive(archive.pack(Encoding::Xz)?))
+    }
+}
+
+/// The former spelling of [`Embed`].
+#[derive(Debug, Args)]
+pub(in crate::cli) struct DeprecatedEmbed {
+    /// Ignition config to embed [default: stdin]
+    #[arg(short, long, value_name = "path")]
+    config: Option<String>,
+    /// Overwrite an existing embedded Ignition config
+    #[arg(short, long)]
+    force: bool,
+    #[command(flatten)]
+    output: OutputOption,
+    /// ISO image
+    #[arg(value_name = "ISO")]
+    input: String,
+}
+
+impl DeprecatedEmbed {
+    pub(super) fn run(self) -> Result<()> {
+        super::deprecated("embed")?;
+        let Self { config, force, output, input } = self;
+        Embed { force, ignition_file: config, output, input }.run()
+    }
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Show {
+    /// ISO image
+    #[arg(value_name = "ISO")]
+    input: String,
+}
+
+impl Show {
+    pub(super) fn run(self) -> Result<()> {
+        let archive = BaseImage::open(&self.input)?.archive()?;
+        match archive.get(IGNITION_CONFIG) {
+            Some(config) => print_bytes(config),
+            None => bail!("No embedded Ignition config."),
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Remove {
+    #[command(flatten)]
+    output: OutputOption,
+    /// ISO image
+    #[arg(value_name = "ISO")]
+    input: String,
+}
+
+impl Remove {
+    pub(super) fn run(self) -> Result<()> {
+        let editing = self.output.open(&self.input)?;
+        let mut archive = editing.image.archive()?;
+        archive.remove(IGNITION_CONFIG);
+        editing.write(&Edits::new().archive(archive.pack(Encoding::Xz)?))
+    }
+}

@@ -1,0 +1,65 @@
+//! `kindling iso`: reading and editing live ISO images.
+
+mod customize;
+mod extract;
+mod ignition;
+mod kargs;
+mod network;
+mod reset;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Customize a CoreOS live ISO image
+    Customize(customize::Customize),
+    /// Embed an Ignition config in a CoreOS live ISO image
+    #[command(subcommand)]
+    Ignition(ignition::Command),
+    /// Embed network settings in a CoreOS live ISO image
+    #[command(subcommand)]
+    Network(network::Command),
+    /// Modify kernel args in a CoreOS live ISO image
+    #[command(subcommand)]
+    Kargs(kargs::Command),
+    /// Commands to extract files from a CoreOS live ISO image
+    #[command(subcommand)]
+    Extract(extract::Command),
+    /// Restore a CoreOS live ISO image to default settings
+    Reset(reset::Reset),
+    /// Embed an Ignition config in an ISO image
+    #[command(hide = true)]
+    Embed(ignition::DeprecatedEmbed),
+    /// Show the embedded Ignition config from an ISO image
+    #[command(hide = true)]
+    Show(ignition::Show),
+    /// Remove an existing embedded Ignition config from an ISO image
+    #[command(hide = true)]
+    Remove(ignition::Remove),
+}
+
+impl Command {
+    pub(super) fn run(self) -> Result<ExitCode> {
+        match self {
+            Self::Customize(command) => command.run(),
+            Self::Ignition(command) => command.run(),
+            Self::Network(command) => command.run(),
+            Self::Kargs(command) => command.run(),
+            Self::Extract(command) => command.run(),
+            Self::Reset(command) => command.run(),
+            Self::Embed(command) => command.run(),
+            Self::Show(command) => deprecated("show").and_then(|()| command.run()),
+            Self::Remove(command) => deprecated("remove").and_then(|()| command.run()),
+        }?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Says that a command has moved.
+fn deprecated(name: &str) -> Result<()> {
+    eprintln!("`iso {name}` is deprecated; use `iso ignition {name}`. Continuing.");
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! The command line: one file for each command, under the name of its verb.
+//!
+//! The `iso`, `pxe` and `dev` verbs that `coreos-installer` has take the same options, read the same files and print
+//! the same things; under a link of that name, the program calls itself so.
+
+mod dev;
+mod input;
+mod iso;
+mod output;
+mod pxe;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+/// Per-cluster boot images for bare-metal CoreOS and OpenShift installs
+#[derive(Debug, Parser)]
+#[command(name = "kindling", version, propagate_version = false, disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Commands to manage a CoreOS live ISO image
+    #[command(subcommand)]
+    Iso(iso::Command),
+    /// Commands to manage a CoreOS live PXE image
+    #[command(subcommand)]
+    Pxe(pxe::Command),
+    /// Commands to look into images and archives
+    #[command(subcommand, hide = true)]
+    Dev(dev::Command),
+}
+
+/// The name under which scripts may call us.
+const INSTALLER: &str = "coreos-installer";
+/// The version of that program whose verbs ours follow.
+const INSTALLER_VERSION: &str = concat!("0.27.0+kindling.", env!("CARGO_PKG_VERSION"));
+
+/// Runs the command that the arguments name, and gives the exit code: 0 done, 1 failed (or, of `iso diff` and
+/// `iso verify`, found something), 2 wrong usage.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let cli = match parse(&arguments) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    match cli.command.run() {
+        Ok(code) => code,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("Error: {}", message(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    let called = arguments.first().and_then(|path| Path::new(path).file_name());
+    let command = match called {
+        Some(name) if name == INSTALLER => Cli::command().name(INSTALLER).version(INSTALLER_VERSION),
+        _ => Cli::command(),
+    };
+    Cli::from_arg_matches(&command.try_get_matches_from(arguments)?)
+}
+
+impl Command {
+    fn run(self) -> anyhow::Result<ExitCode> {
+        match self {
+            Self::Iso(command) => command.run(),
+            Self::Pxe(command) => command.run().map(|()| ExitCode::SUCCESS),
+            Self::Dev(command) => command.run().map(|()| ExitCode::SUCCESS),
+        }
+    }
+}
+
+/// A reader that has seen enough closes the pipe; that is no failure.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let is_pipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+    error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(is_pipe))
+}
+
+/// The error and its causes, a line each, without saying anything twice.
+fn message(error: &anyhow::Error) -> String {
+    let mut lines: Vec<String> = vec![error.to_string()];
+    lines.extend(error.chain().skip(1).map(ToString::to_string));
+    lines.dedup_by(|next, before| before.ends_with(next.as_str()));
+    let [first, causes @ ..] = lines.as_slice() else { return String::new() };
+    let mut text = first.clone();
+    if !causes.is_empty() {
+        text.push_str("\n\nCaused by:");
+        for cause in causes {
+            text.push_str("\n    ");
+            text.push_str(cause);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn causes_are_listed_once() {
+        let error = anyhow::anyhow!("cause").context("context").context("top: context");
+        assert_eq!(message(&error), "top: context\n\nCaused by:\n    cause");
+    }
+}

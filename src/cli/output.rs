@@ -1,0 +1,102 @@
+//! Where commands write: over the image, to a new file, or to the standard output.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, IsTerminal, Write};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use isogen::{BaseImage, Edits, Plan, Source};
+
+/// The option that image-editing commands share.
+#[derive(Debug, Args)]
+pub(super) struct OutputOption {
+    /// Write ISO to a new output file
+    #[arg(short, long, value_name = "path")]
+    output: Option<String>,
+}
+
+/// An image opened for editing, and where the result goes.
+pub(super) struct Editing {
+    /// The image.
+    pub(super) image: BaseImage,
+    target: Target,
+}
+
+enum Target {
+    InPlace(File),
+    File(String),
+    Stdout,
+}
+
+impl OutputOption {
+    /// Opens the image and makes sure that the result can be written.
+    pub(super) fn open(&self, iso: &str) -> Result<Editing> {
+        let (source, target) = match self.output.as_deref() {
+            Some("-") => {
+                refuse_terminal()?;
+                (Source::open(iso)?, Target::Stdout)
+            }
+            Some(path) => (Source::open(iso)?, Target::File(path.to_owned())),
+            None => {
+                let options = OpenOptions::new().read(true).write(true).open(iso);
+                let file = options.with_context(|| format!("opening {iso}"))?;
+                let reader = file.try_clone().with_context(|| format!("opening {iso}"))?;
+                (Source::from_file(reader, iso)?, Target::InPlace(file))
+            }
+        };
+        Ok(Editing { image: BaseImage::from_source(source)?, target })
+    }
+}
+
+impl Editing {
+    /// Writes the image with changes.
+    pub(super) fn write(self, edits: &Edits) -> Result<()> {
+        let plan = self.image.plan(edits)?;
+        match self.target {
+            Target::InPlace(file) => plan.write_in_place(&file, self.image.ignition_area().extent)?,
+            Target::File(path) => plan.write_file(path)?,
+            Target::Stdout => write_stdout(&plan)?,
+        }
+        Ok(())
+    }
+}
+
+/// Fails where the standard output is a terminal, which binary data would upset.
+pub(super) fn refuse_terminal() -> Result<()> {
+    if io::stdout().is_terminal() {
+        bail!("Refusing to write binary data to terminal");
+    }
+    Ok(())
+}
+
+/// Writes a plan to the standard output.
+pub(super) fn write_stdout(plan: &Plan) -> Result<()> {
+    plan.write_to(&mut io::stdout().lock()).context("writing to stdout")
+}
+
+/// Writes bytes to a file, in place of what it held, or to the standard output.
+pub(super) fn write_bytes(path: Option<&str>, bytes: &[u8]) -> Result<()> {
+    match path {
+        Some(path) => std::fs::write(path, bytes).with_context(|| format!("writing {path}")),
+        None => {
+            refuse_terminal()?;
+            print_bytes(bytes)
+        }
+    }
+}
+
+/// Prints text, or what somebody has embedded as such.
+pub(super) fn print_bytes(bytes: &[u8]) -> Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).context("writing to stdout")
+}
+
+/// Prints a line.
+pub(super) fn print_line(line: impl std::fmt::Display) -> Result<()> {
+    print_bytes(format!("{line}\n").as_bytes())
+}
+
+/// Prints a value as JSON, as people can read it.
+pub(super) fn print_json(value: &impl serde::Serialize) -> Result<()> {
+    print_line(serde_json::to_string_pretty(value).context("writing JSON")?)
+}

@@ -1,0 +1,119 @@
+//! `kindling pxe network`: network settings as initrd images of their own.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+use isogen::initrd::{Limits, NETWORK_DIRECTORY};
+use isogen::{Archive, Encoding};
+
+use crate::cli::input::{self, create_directory};
+use crate::cli::output::{print_bytes, print_line, write_bytes};
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum Command {
+    /// Wrap network settings in an initrd image
+    Wrap(Wrap),
+    /// Extract wrapped network settings from an initrd image
+    Unwrap(Unwrap),
+}
+
+impl Command {
+    pub(super) fn run(self) -> Result<()> {
+        match self {
+            Self::Wrap(command) => command.run(),
+            Self::Unwrap(command) => command.run(),
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Wrap {
+    /// NetworkManager keyfile to embed
+    #[arg(short, long, required = true, value_name = "path")]
+    keyfile: Vec<String>,
+    /// Write to a file instead of stdout
+    #[arg(short, long, value_name = "path")]
+    output: Option<String>,
+}
+
+impl Wrap {
+    fn run(self) -> Result<()> {
+        let mut archive = Archive::new();
+        for (name, contents) in keyfiles(&self.keyfile)? {
+            archive.insert_network(&name, contents);
+        }
+        write_bytes(self.output.as_deref(), archive.pack(Encoding::Xz)?.as_bytes())
+    }
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Unwrap {
+    #[command(flatten)]
+    extraction: Extraction,
+    /// initrd image [default: stdin]
+    #[arg(value_name = "initrd")]
+    input: Option<String>,
+}
+
+impl Unwrap {
+    fn run(self) -> Result<()> {
+        let (stream, name) = input::open_stream(self.input.as_deref())?;
+        let wanted = |member: &str| member.starts_with(NETWORK_DIRECTORY);
+        let archive = Archive::read_matching(stream, Limits::INITRD, wanted);
+        self.extraction.run(&archive.with_context(|| format!("decoding {name}"))?)
+    }
+}
+
+/// Reads keyfiles under their own names.
+pub(in crate::cli) fn keyfiles(paths: &[String]) -> Result<BTreeMap<String, Vec<u8>>> {
+    let mut keyfiles = BTreeMap::new();
+    for file in input::read_files(paths)? {
+        if keyfiles.insert(file.name().to_owned(), file.contents().to_vec()).is_some() {
+            bail!("multiple input files named {}", file.name());
+        }
+    }
+    Ok(keyfiles)
+}
+
+/// Where extracted network files go.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Extraction {
+    /// Extract to directory instead of stdout
+    #[arg(short = 'C', long, value_name = "path")]
+    directory: Option<PathBuf>,
+}
+
+impl Extraction {
+    pub(in crate::cli) fn run(&self, archive: &Archive) -> Result<()> {
+        if archive.network().next().is_none() {
+            bail!("No embedded network settings.");
+        }
+        match &self.directory {
+            Some(directory) => extract_to(directory.clone(), archive),
+            None => print_all(archive),
+        }
+    }
+}
+
+fn print_all(archive: &Archive) -> Result<()> {
+    for (index, (name, contents)) in archive.network().enumerate() {
+        if index > 0 {
+            print_line("")?;
+        }
+        print_line(format!("########## {name} ##########"))?;
+        print_bytes(contents)?;
+    }
+    Ok(())
+}
+
+fn extract_to(directory: PathBuf, archive: &Archive) -> Result<()> {
+    create_directory(&directory)?;
+    for (name, contents) in archive.network() {
+        let path = input::below(&directory, name)?;
+        print_line(path.display())?;
+        input::create_file(&path, contents)?;
+    }
+    Ok(())
+}

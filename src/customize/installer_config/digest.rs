@@ -1,0 +1,128 @@
+//! The digest that a fetched Ignition config must have: `sha256-` or `sha512-` and lower-case hex.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A digest by which the installer checks an Ignition config.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+#[non_exhaustive]
+pub enum IgnitionDigest {
+    /// SHA-256.
+    Sha256([u8; 32]),
+    /// SHA-512.
+    Sha512([u8; 64]),
+}
+
+/// Why a digest could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum IgnitionDigestError {
+    /// No dash separates the kind from the value.
+    #[error("digest {digest:?} is not of the form <type>-<hexvalue>")]
+    Form {
+        /// What was given.
+        digest: String,
+    },
+    /// The kind is neither `sha256` nor `sha512`.
+    #[error("unknown hash type {kind:?} in digest {digest:?}; expected sha256 or sha512")]
+    Kind {
+        /// What was given.
+        digest: String,
+        /// The part before the dash.
+        kind: String,
+    },
+    /// The value is not hexadecimal, or of the wrong length.
+    #[error("digest {digest:?} does not hold {expected} hexadecimal digits")]
+    Value {
+        /// What was given.
+        digest: String,
+        /// How many digits the kind demands.
+        expected: usize,
+    },
+}
+
+impl FromStr for IgnitionDigest {
+    type Err = IgnitionDigestError;
+
+    fn from_str(text: &str) -> Result<Self, IgnitionDigestError> {
+        let digest = || text.to_owned();
+        let Some((kind, value)) = text.split_once('-') else {
+            return Err(IgnitionDigestError::Form { digest: digest() });
+        };
+        let (parsed, expected) = match kind {
+            "sha256" => (bytes(value).map(Self::Sha256), 64),
+            "sha512" => (bytes(value).map(Self::Sha512), 128),
+            _ => return Err(IgnitionDigestError::Kind { digest: digest(), kind: kind.to_owned() }),
+        };
+        parsed.ok_or_else(|| IgnitionDigestError::Value { digest: digest(), expected })
+    }
+}
+
+/// Reads exactly `N` bytes of hex, of either case.
+fn bytes<const N: usize>(hex: &str) -> Option<[u8; N]> {
+    let digits: Vec<u8> =
+        hex.chars().map(|c| c.to_digit(16).and_then(|d| u8::try_from(d).ok())).collect::<Option<_>>()?;
+    let (pairs, rest) = digits.as_chunks::<2>();
+    let bytes: Vec<u8> = pairs.iter().map(|[high, low]| high << 4 | low).collect();
+    rest.is_empty().then_some(bytes)?.try_into().ok()
+}
+
+impl fmt::Display for IgnitionDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, value): (_, &[u8]) = match self {
+            Self::Sha256(value) => ("sha256", value),
+            Self::Sha512(value) => ("sha512", value),
+        };
+        write!(f, "{kind}-")?;
+        value.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl TryFrom<String> for IgnitionDigest {
+    type Error = IgnitionDigestError;
+
+    fn try_from(text: String) -> Result<Self, IgnitionDigestError> {
+        text.parse()
+    }
+}
+
+impl From<IgnitionDigest> for String {
+    fn from(digest: IgnitionDigest) -> Self {
+        digest.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn other_texts_are_refused() {
+        let error = |text: &str| text.parse::<IgnitionDigest>().unwrap_err().to_string();
+        assert!(error("sha256").contains("form"));
+        assert!(error("md5-00").contains("\"md5\""));
+        assert!(error(&format!("sha256-{}", "0".repeat(63))).contains("64"));
+        assert!(error(&format!("sha256-{}", "0".repeat(66))).contains("64"));
+        assert!(error(&format!("sha512-{}", "g".repeat(128))).contains("128"));
+        assert!(error(&format!("sha256-{}", "é".repeat(32))).contains("64"));
+    }
+
+    #[test]
+    fn upper_case_is_read_and_lower_case_written() {
+        let digest: IgnitionDigest = format!("sha256-{}", "AB".repeat(32)).parse().unwrap();
+        assert_eq!(digest.to_string(), format!("sha256-{}", "ab".repeat(32)));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_parses_to_the_same(text in "sha256-[0-9a-f]{64}|sha512-[0-9a-f]{128}") {
+            let digest: IgnitionDigest = text.parse().unwrap();
+            prop_assert_eq!(digest.to_string(), text);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! A URL in an installer config.
+//!
+//! The check is a light one: a scheme, and a host where the scheme demands it. Whether the rest is well-formed is
+//! for the installer to say; the text is kept as it is.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A URL that the installer fetches.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct InstallUrl(String);
+
+/// Why a URL could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InstallUrlError {
+    /// The text does not start with a scheme and a colon.
+    #[error("URL {url:?} has no scheme such as https:")]
+    NoScheme {
+        /// What was given.
+        url: String,
+    },
+    /// The scheme demands a host and there is none.
+    #[error("URL {url:?} has no host")]
+    NoHost {
+        /// What was given.
+        url: String,
+    },
+}
+
+impl InstallUrl {
+    /// The URL as it was given.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for InstallUrl {
+    type Err = InstallUrlError;
+
+    fn from_str(text: &str) -> Result<Self, InstallUrlError> {
+        let url = || text.to_owned();
+        let split = text.trim().split_once(':').filter(|(scheme, _)| is_scheme(scheme));
+        let Some((scheme, rest)) = split else {
+            return Err(InstallUrlError::NoScheme { url: url() });
+        };
+        let scheme = scheme.to_ascii_lowercase();
+        if matches!(scheme.as_str(), "http" | "https" | "ftp") && !has_host(rest) {
+            return Err(InstallUrlError::NoHost { url: url() });
+        }
+        Ok(Self(url()))
+    }
+}
+
+/// RFC 3986, 3.1: a letter, then letters, digits, `+`, `-` and `.`.
+fn is_scheme(text: &str) -> bool {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"+-.".contains(&b);
+    text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.bytes().all(allowed)
+}
+
+/// Whether something stands between the slashes and the path; user information and a bare port are not a host.
+fn has_host(rest: &str) -> bool {
+    let rest = rest.trim_start_matches(['/', '\\']);
+    let authority = rest.split(['/', '\\', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    !host.is_empty() && !host.starts_with(':')
+}
+
+impl fmt::Display for InstallUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for InstallUrl {
+    type Error = InstallUrlError;
+
+    fn try_from(text: String) -> Result<Self, InstallUrlError> {
+        text.parse()
+    }
+}
+
+impl From<InstallUrl> for String {
+    fn from(url: InstallUrl) -> Self {
+        url.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_keep_their_text() {
+        for url in [
+            "https://example.com",
+            "http://user:word@[fd00::1]:8080/a?b#c",
+            "tftp://host/a",
+            "data:,x",
+            "HTTPS://Example.COM/",
+            "file:///a",
+        ] {
+            assert_eq!(url.parse::<InstallUrl>().unwrap().as_str(), url);
+        }
+    }
+
+    #[test]
+    fn what_is_no_url_is_refused() {
+        for url in ["", "/a", "example.com", "example.com/a:b", "1http://a", "://a", "a b:c"] {
+            let error = url.parse::<InstallUrl>().unwrap_err();
+            assert!(matches!(error, InstallUrlError::NoScheme { .. }), "{url}");
+        }
+        for url in ["http:", "https://", "https:///", "https://?a", "http://u@/", "http://:80/"] {
+            let error = url.parse::<InstallUrl>().unwrap_err();
+            assert!(matches!(error, InstallUrlError::NoHost { .. }), "{url}");
+        }
+    }
+}
