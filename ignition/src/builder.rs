@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use ignition_config::v3_3::{Config as Target, File, Unit};
 
 use crate::config::{self, Config, ConfigError};
-use crate::resource::{self, ResourceError};
+use crate::resource;
 
 /// Why something could not be added to a config.
 #[derive(Debug, thiserror::Error)]
@@ -26,15 +26,6 @@ pub enum BuildError {
     DuplicateUnit {
         /// The name that is taken.
         name: String,
-    },
-    /// Contents could not be embedded.
-    #[error("cannot embed {what}")]
-    Embed {
-        /// What was to be embedded.
-        what: String,
-        /// Why it failed.
-        #[source]
-        source: ResourceError,
     },
     /// A child config could not be written as JSON.
     #[error("cannot embed a child config")]
@@ -107,7 +98,7 @@ impl ConfigBuilder {
     ///
     /// # Errors
     ///
-    /// When the path is taken, and when the contents cannot be embedded. Aliases that only the running system
+    /// When the path is taken. Aliases that only the running system
     /// knows, such as `/usr/local` and `/var/usrlocal`, are different paths here.
     pub fn add_file(
         &mut self,
@@ -119,12 +110,10 @@ impl ConfigBuilder {
         if self.paths.contains(&path) {
             return Err(BuildError::DuplicatePath { path });
         }
-        let contents = resource::encode(contents)
-            .map_err(|source| BuildError::Embed { what: format!("file {path}"), source })?;
         self.paths.insert(path.clone());
         let storage = self.config.storage.get_or_insert_default();
         storage.files.get_or_insert_default().push(File {
-            contents: Some(contents),
+            contents: Some(resource::encode(contents)),
             mode: Some(i64::from(mode.bits())),
             ..File::new(path)
         });
@@ -156,32 +145,21 @@ impl ConfigBuilder {
     }
 
     /// Adds a PEM bundle of certificate authorities that Ignition trusts when it fetches over HTTPS.
-    ///
-    /// # Errors
-    ///
-    /// When the bundle cannot be embedded.
-    pub fn add_certificate_authority(&mut self, pem: &[u8]) -> Result<(), BuildError> {
-        let bundle = resource::encode(pem).map_err(|source| BuildError::Embed {
-            what: "a certificate authority bundle".to_owned(),
-            source,
-        })?;
+    pub fn add_certificate_authority(&mut self, pem: &[u8]) {
         let security = self.config.ignition.security.get_or_insert_default();
         let tls = security.tls.get_or_insert_default();
-        tls.certificate_authorities.get_or_insert_default().push(bundle);
-        Ok(())
+        tls.certificate_authorities.get_or_insert_default().push(resource::encode(pem));
     }
 
     /// Adds a child config that Ignition merges over this one at boot. The child may have any spec version.
     ///
     /// # Errors
     ///
-    /// When the child cannot be written or embedded.
+    /// When the child cannot be written as JSON.
     pub fn merge(&mut self, child: &Config) -> Result<(), BuildError> {
         let json = config::to_json(child).map_err(BuildError::Child)?;
-        let child = resource::encode(&json)
-            .map_err(|source| BuildError::Embed { what: "a child config".to_owned(), source })?;
         let config = self.config.ignition.config.get_or_insert_default();
-        config.merge.get_or_insert_default().push(child);
+        config.merge.get_or_insert_default().push(resource::encode(&json));
         Ok(())
     }
 
@@ -252,7 +230,7 @@ mod tests {
     fn children_and_authorities_go_into_the_ignition_section() {
         let child = config::parse(br#"{"ignition":{"version":"3.6.0"}}"#).unwrap();
         let mut builder = ConfigBuilder::new();
-        builder.add_certificate_authority(b"").unwrap();
+        builder.add_certificate_authority(b"");
         builder.merge(&child.config).unwrap();
         let text = text(&builder);
         let start =

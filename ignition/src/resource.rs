@@ -5,17 +5,16 @@
 //! ```
 //!
 //! The gzip header holds no time and no name (`1F 8B 08 00`, four zero bytes), says "best compression" (`02`) and
-//! "unknown system" (`FF`), so equal contents give equal sources. The compressed bytes are those of the deflate
-//! library that this crate is built with: another program may deflate the same contents into other bytes.
+//! "unknown system" (`FF`), so equal contents give equal sources. They are deflated by the library that
+//! `coreos-installer` uses, so that both programs make the same config of the same input.
 
 use std::fmt;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use flate2::Compression;
+use flate2::Crc;
 use flate2::read::GzDecoder;
-use flate2::write::GzEncoder;
 use ignition_config::v3_3::Resource;
 
 /// What every source that this module writes begins with.
@@ -28,19 +27,10 @@ const GZIP: &str = "gzip";
 /// stream of that size could otherwise grow a thousandfold.
 pub const MAX_DECODED_LEN: u64 = 64 << 20;
 
-/// Why contents could not be put into a resource or taken out of it.
+/// Why contents could not be taken out of a resource.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResourceError {
-    /// The contents could not be compressed.
-    #[error("cannot compress {len} bytes of contents")]
-    Compress {
-        /// Length of the contents.
-        len: usize,
-        /// What the compressor said.
-        #[source]
-        source: io::Error,
-    },
     /// The resource does not carry its contents in the form that this module writes.
     #[error("the resource source {found} does not start with \"data:;base64,\"")]
     NotInline {
@@ -87,31 +77,33 @@ impl fmt::Display for Beginning {
 
 /// Packs contents into a resource.
 ///
-/// # Errors
-///
-/// Only when the compressor fails, which it does not do for lack of anything but memory.
-///
 /// # Examples
 ///
 /// ```
-/// let resource = ignition::resource::encode(b"hello\n")?;
+/// let resource = ignition::resource::encode(b"hello\n");
 /// assert!(resource.source.as_deref().is_some_and(|s| s.starts_with("data:;base64,H4sIAAAAAAAC/")));
 /// assert_eq!(ignition::resource::decode(&resource)?, b"hello\n");
 /// # Ok::<(), ignition::resource::ResourceError>(())
 /// ```
-pub fn encode(contents: &[u8]) -> Result<Resource, ResourceError> {
-    let packed = gzip(contents).map_err(|source| ResourceError::Compress { len: contents.len(), source })?;
-    Ok(Resource {
-        source: Some(format!("{DATA_PREFIX}{}", BASE64.encode(packed))),
+#[must_use]
+pub fn encode(contents: &[u8]) -> Resource {
+    Resource {
+        source: Some(format!("{DATA_PREFIX}{}", BASE64.encode(gzip(contents)))),
         compression: Some(GZIP.to_owned()),
         ..Resource::default()
-    })
+    }
 }
 
-fn gzip(contents: &[u8]) -> io::Result<Vec<u8>> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(contents)?;
-    encoder.finish()
+/// No time, no name, best compression, unknown system.
+const GZIP_HEADER: [u8; 10] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 2, 0xFF];
+/// The strongest level that gzip knows.
+const LEVEL: u8 = 9;
+
+fn gzip(contents: &[u8]) -> Vec<u8> {
+    let mut checksum = Crc::new();
+    checksum.update(contents);
+    let deflated = miniz_oxide::deflate::compress_to_vec(contents, LEVEL);
+    [&GZIP_HEADER, deflated.as_slice(), &checksum.sum().to_le_bytes(), &checksum.amount().to_le_bytes()].concat()
 }
 
 /// Takes the contents out of a resource that [`encode`] could have written, compressed or not.
@@ -157,13 +149,13 @@ mod tests {
 
     #[test]
     fn the_header_names_neither_time_nor_file_nor_system() {
-        let resource = encode(b"anything").unwrap();
+        let resource = encode(b"anything");
         assert_eq!(raw(&resource)[..10], [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 255]);
     }
 
     #[test]
     fn the_json_has_two_keys_in_this_order() {
-        let json = serde_json::to_string(&encode(b"").unwrap()).unwrap();
+        let json = serde_json::to_string(&encode(b"")).unwrap();
         let source = "H4sIAAAAAAAC/wMAAAAAAAAAAAA=";
         assert_eq!(json, format!(r#"{{"compression":"gzip","source":"data:;base64,{source}"}}"#));
     }
@@ -187,16 +179,16 @@ mod tests {
     #[test]
     fn a_bomb_stops_at_the_limit() {
         let len = usize::try_from(MAX_DECODED_LEN).unwrap();
-        let bomb = encode(&vec![0; len + 1]).unwrap();
+        let bomb = encode(&vec![0; len + 1]);
         assert!(matches!(decode(&bomb), Err(ResourceError::TooLarge)));
-        let largest = encode(&vec![0; len]).unwrap();
+        let largest = encode(&vec![0; len]);
         assert_eq!(decode(&largest).unwrap().len(), len);
     }
 
     proptest! {
         #[test]
         fn contents_survive(contents in proptest::collection::vec(any::<u8>(), 0..4096)) {
-            let resource = encode(&contents).unwrap();
+            let resource = encode(&contents);
             prop_assert_eq!(decode(&resource).unwrap(), contents);
         }
     }

@@ -275,8 +275,12 @@ fn split_replacement(value: &str) -> Result<(&str, &str, &str), KargsError> {
 }
 
 fn check_control(value: &str) -> Result<(), KargsError> {
+    // What stands around an argument is trimmed off and does no harm.
+    let leading = value.len() - value.trim_start().len();
     match value.trim().char_indices().find(|(_, character)| character.is_control()) {
-        Some((offset, found)) => Err(KargsError::Control { value: value.to_owned(), offset, found }),
+        Some((offset, found)) => {
+            Err(KargsError::Control { value: value.to_owned(), offset: leading + offset, found })
+        }
         None => Ok(()),
     }
 }
@@ -320,6 +324,8 @@ mod tests {
     fn a_line_break_is_refused() {
         let error = apply("a", &[], &["b\nc"], &[]).unwrap_err();
         assert_eq!(error, KargsError::Control { value: "b\nc".into(), offset: 1, found: '\n' });
+        let error = apply("a", &[], &["  b\nc\n"], &[]).unwrap_err();
+        assert_eq!(error, KargsError::Control { value: "  b\nc\n".into(), offset: 3, found: '\n' });
     }
 
     fn area(text: &str, len: usize) -> KargsArea {

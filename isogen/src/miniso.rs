@@ -121,6 +121,13 @@ impl MinimalDescription {
             let expected = format!("{gaps} bytes between the entries");
             return Err(full.malformed(offset, "miniso packed bytes", expected, self.literal.len()));
         }
+        // The minimal image lacks files of the full one. A table that names the same file over and over could make it
+        // terabytes long.
+        let len = end + (self.literal.len() as u64 - gaps);
+        if len > full.len() {
+            let expected = format!("at most the {} bytes of the full one", full.len());
+            return Err(full.malformed(offset, "length of the minimal image", expected, len));
+        }
         Ok(())
     }
 
@@ -378,6 +385,23 @@ mod tests {
         let mut bytes = b"MINISO\0\0\x01\x00\xFD".to_vec();
         bytes.extend(u64::MAX.to_le_bytes());
         assert!(parse(&bytes).is_err());
+    }
+
+    /// A table of 100 entries, each the whole image again.
+    #[test]
+    fn a_minimal_image_is_not_longer_than_the_full_one() {
+        let mut bytes = b"MINISO\0\0\x01\x00\x64".to_vec();
+        for entry in 0..100_u16 {
+            bytes.push(251);
+            bytes.extend((entry * 512).to_le_bytes());
+            bytes.extend(*b"\x00\xFC\x00\x00\x10\x00");
+        }
+        bytes.extend([0; 32]);
+        let empty = liblzma::encode_all(&b""[..], 0).unwrap();
+        bytes.push(u8::try_from(empty.len()).unwrap());
+        bytes.extend(empty);
+        let error = parse(&bytes).unwrap_err().to_string();
+        assert!(error.contains("length of the minimal image: expected at most the 1048576 bytes"), "{error}");
     }
 
     #[test]

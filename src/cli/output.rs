@@ -71,7 +71,7 @@ pub(super) fn refuse_terminal() -> Result<()> {
 
 /// Writes a plan to the standard output.
 pub(super) fn write_stdout(plan: &Plan) -> Result<()> {
-    plan.write_to(&mut io::stdout().lock()).context("writing to stdout")
+    plan.send_to(&mut io::stdout().lock()).context("writing to stdout")
 }
 
 /// Writes bytes to a file, in place of what it held, or to the standard output.

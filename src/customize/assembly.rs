@@ -67,11 +67,10 @@ impl Assembly {
         Ok(())
     }
 
-    pub(super) fn add_authorities(&mut self, options: &Customization) -> Result<(), Error> {
+    pub(super) fn add_authorities(&mut self, options: &Customization) {
         for file in &options.ignition_ca {
-            self.live.add_certificate_authority(file.contents())?;
+            self.live.add_certificate_authority(file.contents());
         }
-        Ok(())
     }
 
     pub(super) fn add_hooks(&mut self, options: &Customization) -> Result<(), Error> {
@@ -160,7 +159,7 @@ impl Assembly {
             (configs, authorities) => {
                 let mut parent = ConfigBuilder::new();
                 for file in authorities {
-                    parent.add_certificate_authority(file.contents())?;
+                    parent.add_certificate_authority(file.contents());
                 }
                 for config in configs {
                     parent.merge(config)?;
@@ -177,5 +176,132 @@ fn boot_notice(options: &Customization) -> String {
             format!("Boot media will automatically install to {device} without confirmation.")
         }
         None => "Boot media will automatically run installer.".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Capabilities;
+    use super::*;
+
+    const CONFIG: &str = r#"{"ignition":{"version":"3.4.0"}}"#;
+
+    fn file(path: &str, contents: &str) -> InputFile {
+        InputFile::new(path, contents).unwrap()
+    }
+
+    fn image() -> Capabilities {
+        Capabilities {
+            installer_config: true,
+            installer_directives: ["console".to_owned()].into(),
+            live_initrd_network: true,
+            live_kargs: false,
+        }
+    }
+
+    fn build(options: &Customization) -> Customized {
+        options.build(&image()).unwrap()
+    }
+
+    /// The files of the live config, path and contents, in its order.
+    fn files(made: &Customized) -> Vec<(String, String)> {
+        let json = made.live_config.as_deref().unwrap();
+        let Config::V3_3(config) = config::parse(json).unwrap().config else {
+            panic!("not spec 3.3.0");
+        };
+        let text = |resource| String::from_utf8(ignition::resource::decode(&resource).unwrap()).unwrap();
+        let files = config.storage.unwrap_or_default().files.unwrap_or_default();
+        files.into_iter().map(|file| (file.path, text(file.contents.unwrap()))).collect()
+    }
+
+    #[test]
+    fn no_options_make_nothing() {
+        assert_eq!(build(&Customization::default()), Customized::default());
+    }
+
+    #[test]
+    fn files_come_in_a_fixed_order_and_our_own_config_is_the_last() {
+        let made = build(&Customization {
+            dest_ignition: vec![file("dest", CONFIG)],
+            dest_device: Some("/dev/sda".to_owned()),
+            network_keyfiles: vec![file("net/a.nmconnection", "")],
+            pre_install: vec![file("hook", "1")],
+            post_install: vec![file("hook", "2")],
+            installer_config: vec![file("a/x.yaml", "{}"), file("b/x.yaml", "offline: true")],
+            ..Customization::default()
+        });
+        let own = "ignition-file: /etc/coreos/dest.ign\ncopy-network: true\ndest-device: /dev/sda\n";
+        let expected = [
+            ("/usr/local/bin/pre-install-hook", "1"),
+            ("/usr/local/bin/post-install-hook", "2"),
+            ("/etc/coreos/installer.d/0000-x.yaml", "{}"),
+            ("/etc/coreos/installer.d/0001-x.yaml", "offline: true"),
+            ("/etc/coreos/dest.ign", "{\"ignition\":{\"version\":\"3.4.0\"}}\n"),
+            ("/etc/coreos/installer.d/0002-customize.yaml", own),
+        ];
+        assert_eq!(files(&made), expected.map(|(path, text)| (path.to_owned(), text.to_owned())));
+        assert_eq!(made.network_files.into_keys().collect::<Vec<_>>(), ["a.nmconnection"]);
+        assert_eq!(made.notices, ["Boot media will automatically install to /dev/sda without confirmation."]);
+        assert!(made.runs_installer);
+    }
+
+    #[test]
+    fn authorities_put_a_parent_around_the_destination_config() {
+        let made = build(&Customization {
+            dest_ignition: vec![file("dest", CONFIG)],
+            ignition_ca: vec![file("ca", "pem")],
+            ..Customization::default()
+        });
+        let (path, parent) = files(&made).swap_remove(0);
+        assert_eq!(path, DESTINATION_CONFIG);
+        assert!(parent.starts_with(r#"{"ignition":{"config":{"merge":[{"#), "{parent}");
+        assert!(parent.contains(r#""certificateAuthorities":[{"#), "{parent}");
+        assert_eq!(made.notices, ["Boot media will automatically run installer."]);
+    }
+
+    #[test]
+    fn a_foreign_installer_config_alone_needs_no_config_of_our_own() {
+        let mut options = Customization {
+            installer_config: vec![file("x.yaml", "dest-device: /dev/sda")],
+            ..Customization::default()
+        };
+        assert_eq!(files(&build(&options)).len(), 1);
+        options.network_keyfiles.push(file("a", ""));
+        let own = files(&build(&options)).swap_remove(1);
+        assert_eq!(own.0, "/etc/coreos/installer.d/0001-customize.yaml");
+        assert_eq!(own.1, "copy-network: true\n");
+    }
+
+    #[test]
+    fn keyfiles_of_one_name_are_refused_wherever_they_come_from() {
+        let nmstate = "interfaces: [{name: eth1, type: ethernet, state: up}]";
+        let given = || vec![file("a/eth1.nmconnection", "")];
+        let generated = || vec![file("a.yaml", nmstate)];
+        let cases = [
+            ([given(), given()].concat(), vec![]),
+            (given(), generated()),
+            (vec![], [generated(), generated()].concat()),
+        ];
+        for (network_keyfiles, network_nmstate) in cases {
+            let options = Customization { network_keyfiles, network_nmstate, ..Customization::default() };
+            let error = options.build(&image()).unwrap_err();
+            assert_eq!(error.to_string(), "config already specifies keyfile eth1.nmconnection");
+        }
+    }
+
+    #[test]
+    fn features_are_checked_before_files_are_looked_at() {
+        let options = Customization { network_nmstate: vec![file("a", "[")], ..Customization::default() };
+        let error = options.build(&Capabilities::default()).unwrap_err();
+        assert_eq!(error.to_string(), "This OS image does not support customizing network settings.");
+        let error = options.build(&image()).unwrap_err();
+        assert_eq!(error.to_string(), "converting nmstate document a");
+    }
+
+    #[test]
+    fn unknown_keys_are_remarked_upon() {
+        let config = r#"{"ignition":{"version":"3.0.0"},"colour":1}"#;
+        let options = Customization { live_ignition: vec![file("a/b", config)], ..Customization::default() };
+        assert_eq!(build(&options).notices, ["Warning parsing a/b: unused key: $.colour"]);
     }
 }

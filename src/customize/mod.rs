@@ -122,7 +122,7 @@ impl Customization {
         let mut assembly = Assembly::default();
         assembly.read_destination(self)?;
         assembly.add_network(self)?;
-        assembly.add_authorities(self)?;
+        assembly.add_authorities(self);
         assembly.add_hooks(self)?;
         assembly.add_installer_configs(self)?;
         assembly.add_live_configs(self)?;

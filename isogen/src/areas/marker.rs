@@ -16,6 +16,8 @@ const MARKER: &[u8] = b"# COREOS_KARG_EMBED_AREA";
 /// Largest config that is searched. Real ones have two or three KiB.
 const MAX_CONFIG_LEN: u64 = 64 << 10;
 const MAX_AREA_LEN: usize = 2048;
+/// Most configs that are searched: a boot loader has one, and images have at most three boot loaders.
+const MAX_CONFIGS: usize = 16;
 
 pub(super) fn search(source: &Source, volume: &Volume) -> Result<Option<KargsAreas>> {
     let tree = volume.tree();
@@ -25,7 +27,7 @@ pub(super) fn search(source: &Source, volume: &Volume) -> Result<Option<KargsAre
         entry.kind == Kind::File && is_config(&entry.name) && entry.extent.len() <= MAX_CONFIG_LEN
     });
     let mut areas = Vec::new();
-    for config in configs {
+    for config in configs.take(MAX_CONFIGS) {
         let text = source.read_extent(config.extent)?;
         if let Some(extent) = find(&text).and_then(|inner| config.extent.part(inner)) {
             areas.push(KargsArea::read(source, extent, '#', '\n')?);

@@ -120,7 +120,7 @@ impl Member<'_> {
     pub fn to_header(&self) -> Vec<u8> {
         let name_len = self.name.len() + 1;
         let mut header = format!(
-            "070701{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{name_len:08X}{:08X}",
+            "070701{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}{name_len:08x}{:08x}",
             self.inode, self.mode, 0, 0, 1, 0, self.data_len, 0, 0, 0, 0, 0
         )
         .into_bytes();

@@ -6,15 +6,15 @@ use bytes::Bytes;
 
 use super::{Archive, ArchiveError, newc};
 
-/// What a reader is ready to spend on one run of archives. Compressed archives can grow a thousandfold and more when
-/// they are unpacked, so each bound counts decoded bytes.
+/// What a reader is ready to spend on one run of archives, all of them together. Compressed archives can grow a
+/// thousandfold and more when they are unpacked, so each bound counts decoded bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Decoded bytes in all, kept or skipped.
     pub decoded: u64,
-    /// Bytes of the members that are kept.
+    /// Bytes of the members that are kept, with their names.
     pub kept: u64,
-    /// Members in all, kept or skipped.
+    /// Members in all, kept or skipped; a trailer is one.
     pub members: u64,
 }
 
@@ -54,7 +54,8 @@ impl Archive {
         limits: Limits,
         wanted: impl Fn(&str) -> bool,
     ) -> Result<Self, ArchiveError> {
-        let mut reader = Reader { limits, wanted, archive: Self::new() };
+        let spent = Limits { decoded: 0, kept: 0, members: 0 };
+        let mut reader = Reader { limits, spent, wanted, archive: Self::new() };
         let mut input = Counted::new(io::BufReader::with_capacity(BUFFER_LEN, input));
         while let Some(first) = next_archive(&mut input)? {
             reader.read_archive(&mut input, first)?;
@@ -82,6 +83,8 @@ fn next_archive(input: &mut Counted<impl BufRead>) -> Result<Option<u8>, Archive
 
 struct Reader<F> {
     limits: Limits,
+    /// What the archives so far have taken.
+    spent: Limits,
     wanted: F,
     archive: Archive,
 }
@@ -90,10 +93,12 @@ impl<F: Fn(&str) -> bool> Reader<F> {
     /// Reads one archive; `first` is its first byte, still unread, and tells the encoding.
     fn read_archive(&mut self, input: &mut Counted<impl BufRead>, first: u8) -> Result<(), ArchiveError> {
         let start = input.count;
-        match first {
-            b'0' => self.read_cpio(Decoded::new(input, start, None)).map(drop),
+        let before = self.spent.decoded;
+        self.spent.decoded += match first {
+            b'0' => self.read_cpio(Decoded::new(input, start, None, before))?.offset,
             0x1F => {
-                self.read_stream(Decoded::new(flate2::bufread::GzDecoder::new(input), start, Some("gzip")))
+                let decoder = flate2::bufread::GzDecoder::new(input);
+                self.read_stream(Decoded::new(decoder, start, Some("gzip"), before))?
             }
             0xFD => {
                 let stream =
@@ -101,25 +106,28 @@ impl<F: Fn(&str) -> bool> Reader<F> {
                         ArchiveError::Stream { offset: start, encoding: "xz", source: error.into() }
                     })?;
                 let decoder = liblzma::bufread::XzDecoder::new_stream(input, stream);
-                self.read_stream(Decoded::new(decoder, start, Some("xz")))
+                self.read_stream(Decoded::new(decoder, start, Some("xz"), before))?
             }
             // A frame, or one of the sixteen kinds of skippable frame.
             0x28 | 0x50..=0x5F => {
-                self.read_stream(Decoded::new(ZstdFrames { input, frame: None }, start, Some("zstd")))
+                let decoder = ZstdFrames { input, frame: None };
+                self.read_stream(Decoded::new(decoder, start, Some("zstd"), before))?
             }
-            found => Err(ArchiveError::NotAnArchive { offset: start, found }),
-        }
+            found => return Err(ArchiveError::NotAnArchive { offset: start, found }),
+        };
+        Ok(())
     }
 
-    /// Reads the one archive of a compressed stream, and demands that only zeros follow it in there.
-    fn read_stream<R: Read>(&mut self, decoded: Decoded<R>) -> Result<(), ArchiveError> {
+    /// Reads the one archive of a compressed stream, demands that only zeros follow it in there, and tells how many
+    /// bytes were decoded.
+    fn read_stream<R: Read>(&mut self, decoded: Decoded<R>) -> Result<u64, ArchiveError> {
         let mut decoded = self.read_cpio(decoded)?;
         let mut buf = vec![0; BUFFER_LEN];
         loop {
             let offset = decoded.offset;
             let len = decoded.read(&mut buf, &self.limits)?;
             if len == 0 {
-                return Ok(());
+                return Ok(offset);
             }
             let garbage = buf.iter().take(len).position(|byte| *byte != 0);
             if let Some(index) = garbage {
@@ -131,7 +139,8 @@ impl<F: Fn(&str) -> bool> Reader<F> {
 
     /// Reads one archive up to its trailer, and gives the decoder back.
     fn read_cpio<R: Read>(&mut self, mut decoded: Decoded<R>) -> Result<Decoded<R>, ArchiveError> {
-        for _ in 0..self.limits.members {
+        while self.spent.members < self.limits.members {
+            self.spent.members += 1;
             let start = decoded.offset;
             let mut bytes = [0; newc::HEADER_LEN];
             decoded.read_exact(&mut bytes, &self.limits)?;
@@ -148,10 +157,10 @@ impl<F: Fn(&str) -> bool> Reader<F> {
                 return Ok(decoded);
             }
             if header.is_file() && (self.wanted)(&name) {
-                let kept = self.limits.kept;
-                self.limits.kept = kept
-                    .checked_sub(u64::from(header.data_len))
-                    .ok_or_else(|| decoded.limit("the data to keep", kept))?;
+                self.spent.kept += name.len() as u64 + u64::from(header.data_len);
+                if self.spent.kept > self.limits.kept {
+                    return Err(decoded.limit("the data to keep", self.limits.kept));
+                }
                 let contents = decoded.read_contents(header.data_len, &self.limits)?;
                 self.archive.insert(name, Bytes::from(contents));
             } else {
@@ -172,11 +181,13 @@ struct Decoded<R> {
     encoding: Option<&'static str>,
     /// Decoded bytes so far.
     offset: u64,
+    /// Decoded bytes of the archives before this one.
+    before: u64,
 }
 
 impl<R> Decoded<R> {
-    fn new(reader: R, start: u64, encoding: Option<&'static str>) -> Self {
-        Self { reader, start, encoding, offset: 0 }
+    fn new(reader: R, start: u64, encoding: Option<&'static str>, before: u64) -> Self {
+        Self { reader, start, encoding, offset: 0, before }
     }
 
     fn limit(&self, what: &'static str, limit: u64) -> ArchiveError {
@@ -204,7 +215,7 @@ impl<R: Read> Decoded<R> {
             match self.reader.read(buf) {
                 Ok(len) => {
                     self.offset += len as u64;
-                    if self.offset > limits.decoded {
+                    if self.before + self.offset > limits.decoded {
                         return Err(self.limit("the decoded length", limits.decoded));
                     }
                     return Ok(len);
@@ -445,8 +456,33 @@ mod tests {
             let error = Archive::read(&bytes[..], limits).unwrap_err();
             assert!(matches!(error, ArchiveError::Limit { .. }), "{limits:?}: {error}");
         }
-        let kept = Archive::read_matching(&bytes[..], Limits { kept: 3, ..LIMITS }, |name| name == "b");
+        let kept = Archive::read_matching(&bytes[..], Limits { kept: 4, ..LIMITS }, |name| name == "b");
         assert_eq!(kept.unwrap().len(), 1);
+    }
+
+    /// A hundred small archives may not take what one large one may not.
+    #[test]
+    fn limits_hold_for_all_archives_together() {
+        for encoding in [Encoding::Gzip, Encoding::Stored] {
+            let bytes = packed(&sample(&["a"]), encoding).repeat(100);
+            assert!(read(&bytes).is_err_and(|error| matches!(error, ArchiveError::Limit { .. })));
+            for limits in [Limits { decoded: 1000, ..LIMITS }, Limits { kept: 100, ..LIMITS }] {
+                let error = Archive::read(&bytes[..], Limits { members: 1000, ..limits }).unwrap_err();
+                assert!(matches!(error, ArchiveError::Limit { .. }), "{limits:?}: {error}");
+            }
+            assert!(Archive::read(&bytes[..], Limits { members: 200, ..LIMITS }).is_ok());
+        }
+    }
+
+    /// Names are kept as well, and may be longer than the data.
+    #[test]
+    fn names_count_as_kept() {
+        let bytes = packed(&sample(&["a"]), Encoding::Stored);
+        let mut long = Archive::new();
+        long.insert("n".repeat(4000), Bytes::new());
+        let long = packed(&long, Encoding::Stored);
+        assert!(Archive::read(&bytes[..], Limits { kept: 100, ..LIMITS }).is_ok());
+        assert!(Archive::read(&long[..], Limits { kept: 100, ..LIMITS }).is_err());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use bytes::Bytes;
-use liblzma::stream::{Check, Stream};
+use liblzma::stream::{Check, Filters, LzmaOptions, Stream};
 
 use super::{Archive, ArchiveError, newc};
 
@@ -15,7 +15,7 @@ use super::{Archive, ArchiveError, newc};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Encoding {
-    /// xz as `coreos-installer` writes it: smallest, slowest. Its check is CRC32, the only one that the kernel knows.
+    /// xz: smallest, slowest. Its check is CRC32, the only one that the kernel knows.
     Xz,
     /// gzip: an order of magnitude faster than xz, a little larger.
     Gzip,
@@ -70,14 +70,12 @@ impl Archive {
     ///
     /// As [`pack`](Self::pack).
     pub fn pack_always(&self, encoding: Encoding) -> Result<Packed, ArchiveError> {
-        let members = self.to_members()?;
-        let trailer = newc::Member { name: newc::TRAILER, inode: 0, mode: 0, data_len: 0 }.to_header();
-        let bytes = encode(&members, &trailer, encoding).map_err(|source| ArchiveError::Pack { source })?;
+        let archive = self.to_cpio()?;
+        let bytes = encode(&archive, encoding).map_err(|source| ArchiveError::Pack { source })?;
         Ok(Packed::from_encoded(bytes.into()))
     }
 
-    /// The cpio archive up to its trailer.
-    fn to_members(&self) -> Result<Vec<u8>, ArchiveError> {
+    fn to_cpio(&self) -> Result<Vec<u8>, ArchiveError> {
         let mut bytes = Vec::new();
         let mut directories = BTreeSet::new();
         let mut inode = 0_u32;
@@ -99,6 +97,8 @@ impl Archive {
             }
             add(name, newc::FILE_MODE, contents)?;
         }
+        let trailer = newc::Member { name: newc::TRAILER, inode: 0, mode: 0, data_len: 0 };
+        bytes.extend_from_slice(&trailer.to_header());
         Ok(bytes)
     }
 }
@@ -120,24 +120,33 @@ fn refuse(name: &str, reason: &'static str) -> ArchiveError {
     ArchiveError::Member { name: name.to_owned(), reason }
 }
 
-fn encode(members: &[u8], trailer: &[u8], encoding: Encoding) -> io::Result<Vec<u8>> {
+fn encode(archive: &[u8], encoding: Encoding) -> io::Result<Vec<u8>> {
     match encoding {
-        Encoding::Stored => Ok([members, trailer].concat()),
+        Encoding::Stored => Ok(archive.to_vec()),
         Encoding::Gzip => {
             // No time, no name: the header is the same everywhere.
             let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
-            encoder.write_all(members)?;
-            encoder.write_all(trailer)?;
+            encoder.write_all(archive)?;
             encoder.finish()
         }
         Encoding::Xz => {
-            let stream = Stream::new_easy_encoder(9, Check::Crc32)?;
-            let mut encoder = liblzma::write::XzEncoder::new_stream(Vec::new(), stream);
-            encoder.write_all(members)?;
-            // Two blocks, as `coreos-installer` has them: equal input then gives equal bytes.
-            encoder.flush()?;
-            encoder.write_all(trailer)?;
+            let mut encoder = liblzma::write::XzEncoder::new_stream(Vec::new(), xz_stream(archive.len())?);
+            encoder.write_all(archive)?;
             encoder.finish()
         }
     }
+}
+
+/// Smallest dictionary that the format knows.
+const MIN_DICTIONARY: u32 = 4096;
+/// The dictionary of preset 9: above it, size is not gained.
+const MAX_DICTIONARY: u32 = 64 << 20;
+
+/// An encoder as strong as preset 9 whose dictionary is no larger than the archive. The full 64 MiB would cost tens of
+/// milliseconds to set up, and as much memory again in the initrd that unpacks it.
+fn xz_stream(len: usize) -> io::Result<Stream> {
+    let fitting = u32::try_from(len).ok().and_then(u32::checked_next_power_of_two).unwrap_or(MAX_DICTIONARY);
+    let mut options = LzmaOptions::new_preset(9)?;
+    options.dict_size(fitting.clamp(MIN_DICTIONARY, MAX_DICTIONARY));
+    Ok(Stream::new_stream_encoder(Filters::new().lzma2(&options), Check::Crc32)?)
 }

@@ -11,6 +11,9 @@ use crate::{Extent, Result, Source};
 const MAX_ENTRIES: usize = 65_536;
 /// Most bytes of one directory, enough for some 8,000 records.
 const MAX_DIRECTORY_LEN: u32 = 1 << 20;
+/// Most bytes of all directories of a tree together: a hostile one may claim the same sectors again and again. Real
+/// trees have some hundred KiB.
+const MAX_TREE_LEN: u64 = 16 << 20;
 /// Deepest nesting. ISO 9660 allows eight levels; Rock Ridge images sometimes go beyond.
 const MAX_DEPTH: usize = 32;
 
@@ -170,6 +173,8 @@ struct Walk<'a> {
     skip: usize,
     tree: Tree,
     visited: BTreeSet<Sector>,
+    /// Bytes of the directories so far.
+    len: u64,
 }
 
 impl<'a> Walk<'a> {
@@ -191,6 +196,7 @@ impl<'a> Walk<'a> {
             skip: 0,
             tree: Tree { entries: vec![root], by_name: BTreeMap::new() },
             visited: BTreeSet::new(),
+            len: 0,
         }
     }
 
@@ -239,6 +245,10 @@ impl<'a> Walk<'a> {
                 "a sector of its own".into(),
                 format!("sector {}, which another directory has", record.sector),
             );
+        }
+        self.len += u64::from(record.data_len);
+        if self.len > MAX_TREE_LEN {
+            return malformed(format!("at most {MAX_TREE_LEN} bytes of directories"), "more".into());
         }
         Ok(record.extent())
     }

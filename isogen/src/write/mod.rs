@@ -4,11 +4,16 @@ mod in_place;
 mod new_file;
 
 use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
 pub(crate) use in_place::EDIT_MARKER;
 pub use new_file::{Access, NewFile};
 
-use crate::plan::Plan;
+use rustix::io::Errno;
+
+use crate::extent::Extent;
+use crate::plan::{Placed, Plan, Segment};
 use crate::source::ReadAt;
 
 /// Bytes that are copied at a time where the system cannot copy by itself.
@@ -42,7 +47,26 @@ impl Plan {
         PlanReader { plan: self, offset: 0 }
     }
 
-    /// Writes all bytes to a stream, such as the standard output.
+    /// Writes all bytes to a stream that has a descriptor, such as the standard output. The kernel moves base bytes
+    /// there by itself where it can.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the base cannot be read or the stream cannot be written.
+    pub fn send_to(&self, output: &mut (impl Write + AsFd)) -> io::Result<()> {
+        output.flush()?;
+        for Placed { start, segment } in self.layout() {
+            let sent = match (segment, self.source().as_file()) {
+                (Segment::Base(extent), Some(base)) => send(output.as_fd(), base.as_fd(), *extent)?,
+                _ => 0,
+            };
+            let rest = Self::of(Arc::clone(self.source()), self.segments(start + sent..start + segment.len()));
+            rest.write_to(output)?;
+        }
+        output.flush()
+    }
+
+    /// Writes all bytes to a stream.
     ///
     /// # Errors
     ///
@@ -56,5 +80,38 @@ impl Plan {
             offset += len as u64;
         }
         output.flush()
+    }
+}
+
+/// Lets the kernel send an extent and tells how much of it went; the caller writes the rest, which is all of it where
+/// the kernel does not send to such a descriptor.
+fn send(output: BorrowedFd<'_>, base: BorrowedFd<'_>, extent: Extent) -> io::Result<u64> {
+    let mut at = extent.offset();
+    while at < extent.end() {
+        let len = usize::try_from(extent.end() - at).unwrap_or(usize::MAX);
+        match rustix::fs::sendfile(output, base, Some(&mut at), len) {
+            Ok(0) | Err(Errno::INVAL | Errno::NOSYS) => break,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(at - extent.offset())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Source;
+
+    #[test]
+    fn sending_gives_the_bytes_of_the_plan() {
+        let mut base = tempfile::tempfile().unwrap();
+        base.write_all(&[7; 100_000]).unwrap();
+        let base = Arc::new(Source::from_file(base, "base").unwrap());
+        let plan = Plan::whole(base).followed_by([Segment::Zero(5), Segment::Bytes(vec![8; 3].into())]);
+        let mut sent = tempfile::tempfile().unwrap();
+        plan.send_to(&mut sent).unwrap();
+        let sent = Plan::whole(Arc::new(Source::from_file(sent, "sent").unwrap()));
+        assert!(sent.read_all(1 << 20).unwrap() == plan.read_all(1 << 20).unwrap());
     }
 }

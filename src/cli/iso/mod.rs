@@ -15,7 +15,7 @@ use clap::Subcommand;
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Customize a CoreOS live ISO image
-    Customize(customize::Customize),
+    Customize(Box<customize::Customize>),
     /// Embed an Ignition config in a CoreOS live ISO image
     #[command(subcommand)]
     Ignition(ignition::Command),

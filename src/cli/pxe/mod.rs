@@ -12,7 +12,7 @@ pub(super) use customize::CustomizeOptions;
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Create a custom live PXE boot config
-    Customize(customize::Customize),
+    Customize(Box<customize::Customize>),
     /// Commands to manage a live PXE Ignition config
     #[command(subcommand)]
     Ignition(ignition::Command),
