@@ -16,3 +16,4 @@ pub mod builder;
 pub mod config;
 pub mod network;
 pub mod resource;
+pub mod summary;

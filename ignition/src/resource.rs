@@ -103,7 +103,8 @@ fn gzip(contents: &[u8]) -> Vec<u8> {
     let mut checksum = Crc::new();
     checksum.update(contents);
     let deflated = miniz_oxide::deflate::compress_to_vec(contents, LEVEL);
-    [&GZIP_HEADER, deflated.as_slice(), &checksum.sum().to_le_bytes(), &checksum.amount().to_le_bytes()].concat()
+    [&GZIP_HEADER, deflated.as_slice(), &checksum.sum().to_le_bytes(), &checksum.amount().to_le_bytes()]
+        .concat()
 }
 
 /// Takes the contents out of a resource that [`encode`] could have written, compressed or not.

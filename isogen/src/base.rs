@@ -12,6 +12,7 @@ use crate::initrd::{Archive, ArchiveError, Limits};
 use crate::kargs::KargsAreas;
 use crate::partitions::PartitionTables;
 use crate::plan::{Patch, Plan, Segment};
+use crate::pxe::DIRECTORY as PXE_DIRECTORY;
 use crate::volume::{Entry, Volume};
 use crate::write::EDIT_MARKER;
 use crate::{Error, Result, Source};
@@ -40,7 +41,7 @@ pub struct BaseImage {
     catalog: Option<BootCatalog>,
     partitions: PartitionTables,
     headers: SystemAreaHeaders,
-    ignition: IgnitionArea,
+    ignition: Option<IgnitionArea>,
     kargs: Option<KargsAreas>,
     features: Features,
 }
@@ -66,7 +67,10 @@ impl BaseImage {
         let headers = SystemAreaHeaders::read(&source)?;
         let ignition = IgnitionArea::read(&source, &volume, &headers)?;
         let kargs = read_kargs(&source, &volume, &headers)?;
-        check_apart(&source, &ignition, kargs.as_ref())?;
+        check_apart(&source, ignition, kargs.as_ref())?;
+        if ignition.is_none() && volume.tree().find(PXE_DIRECTORY).is_none() {
+            return Err(not_core_os(&source, &volume, PXE_DIRECTORY));
+        }
         Ok(Self {
             catalog: BootCatalog::read(&source, &volume)?,
             partitions: PartitionTables::read(&source)?,
@@ -109,10 +113,20 @@ impl BaseImage {
         &self.headers
     }
 
-    /// Where it takes an initrd archive.
+    /// Where it takes an initrd archive. Images for s390x of before 2023 have no such area.
     #[must_use]
-    pub fn ignition_area(&self) -> IgnitionArea {
+    pub fn ignition_area(&self) -> Option<IgnitionArea> {
         self.ignition
+    }
+
+    /// Where it takes an initrd archive, or an error that says it does not.
+    ///
+    /// # Errors
+    ///
+    /// Fails for images without such an area.
+    pub fn require_ignition_area(&self) -> Result<IgnitionArea> {
+        let missing = "place for an Ignition config";
+        self.ignition.ok_or_else(|| not_core_os(&self.source, &self.volume, missing))
     }
 
     /// Where it has its kernel arguments.
@@ -162,7 +176,7 @@ impl BaseImage {
     /// Fails where the area holds neither archives nor zeros, and says so in particular where an edit in place was
     /// interrupted.
     pub fn archive(&self) -> Result<Archive> {
-        let extent = self.ignition.extent;
+        let extent = self.require_ignition_area()?.extent;
         let area = Plan::of(Arc::clone(&self.source), [Segment::Base(extent)]);
         let mut start = [0; EDIT_MARKER.len()];
         area.read_at(&mut start, 0).map_err(|source| self.source.read_error(extent.offset(), source))?;
@@ -214,7 +228,7 @@ impl BaseImage {
     }
 
     fn archive_patches(&self, archive: &bytes::Bytes) -> Result<[Patch; 2]> {
-        let area = self.ignition.extent;
+        let area = self.require_ignition_area()?.extent;
         let len = archive.len() as u64;
         let Some(rest) = area.len().checked_sub(len) else {
             return Err(Error::ArchiveTooLarge {
@@ -237,7 +251,7 @@ impl BaseImage {
     /// Fails with what is not as published.
     pub fn require_pristine(&self) -> Result<()> {
         let customized = |what| Err(Error::Customized { file: self.source.name().to_owned(), what });
-        if !self.archive()?.is_empty() {
+        if self.ignition.is_some() && !self.archive()?.is_empty() {
             return customized("the Ignition area");
         }
         match &self.kargs {
@@ -247,8 +261,14 @@ impl BaseImage {
     }
 }
 
+fn not_core_os(source: &Source, volume: &Volume, missing: &'static str) -> Error {
+    let (file, volume_id) = (source.name().to_owned(), volume.id().to_owned());
+    Error::NotCoreOs { file, missing, volume_id }
+}
+
 /// Areas that share bytes would undo each other's edits.
-fn check_apart(source: &Source, ignition: &IgnitionArea, kargs: Option<&KargsAreas>) -> Result<()> {
+fn check_apart(source: &Source, ignition: Option<IgnitionArea>, kargs: Option<&KargsAreas>) -> Result<()> {
+    let Some(ignition) = ignition else { return Ok(()) };
     let areas = kargs.map_or(&[][..], KargsAreas::areas);
     match areas.iter().find(|area| area.extent.overlaps(ignition.extent)) {
         Some(area) => Err(source.malformed(

@@ -72,13 +72,13 @@ pub enum Error {
         /// The path inside it.
         path: String,
     },
-    /// The image is an ISO, but nothing in it tells where an Ignition config goes.
-    #[error(
-        "Unrecognized CoreOS ISO image: {file} has neither coreos/igninfo.json nor images/ignition.img (volume ID {volume_id:?})"
-    )]
+    /// The image is an ISO, but not a CoreOS one, or one without a place for an Ignition config.
+    #[error("Unrecognized CoreOS ISO image: {file} has no {missing} (volume ID {volume_id:?})")]
     NotCoreOs {
         /// Name of the image.
         file: String,
+        /// What a CoreOS image would have.
+        missing: &'static str,
         /// Its volume identifier.
         volume_id: String,
     },

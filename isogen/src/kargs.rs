@@ -67,11 +67,11 @@ pub enum KargsError {
 pub struct KargsArea {
     /// Where it is in the image.
     pub extent: Extent,
-    /// The filler behind the arguments.
-    pub pad: char,
-    /// The character that ends the arguments.
-    pub end: char,
-    contents: Bytes,
+    /// The filler behind the arguments, where the image names one.
+    pub pad: Option<char>,
+    /// The character that ends the arguments, where the image names one.
+    pub end: Option<char>,
+    pub(crate) contents: Bytes,
 }
 
 /// How the areas were found.
@@ -96,8 +96,16 @@ pub struct KargsAreas {
 }
 
 impl KargsArea {
-    pub(crate) fn read(source: &Source, extent: Extent, pad: char, end: char) -> Result<Self> {
-        Ok(Self { extent, pad, end, contents: source.read_extent(extent)?.into() })
+    pub(crate) fn read(source: &Source, extent: Extent) -> Result<Self> {
+        Ok(Self { extent, pad: None, end: None, contents: source.read_extent(extent)?.into() })
+    }
+
+    fn pad(&self) -> char {
+        self.pad.unwrap_or('#')
+    }
+
+    fn end(&self) -> char {
+        self.end.unwrap_or('\n')
     }
 
     /// The arguments in it.
@@ -110,18 +118,18 @@ impl KargsArea {
             offset: self.extent.offset(),
             bad: error.valid_up_to(),
         })?;
-        Ok(text.trim_end_matches(self.pad).trim_end_matches(self.end).trim())
+        Ok(text.trim_end_matches(self.pad()).trim_end_matches(self.end()).trim())
     }
 
     /// The bytes of the area when it holds `kargs`.
     fn filled(&self, kargs: &str) -> Result<Bytes, KargsError> {
         let capacity = self.contents.len();
-        let mut bytes = format!("{kargs}{}", self.end).into_bytes();
+        let mut bytes = format!("{kargs}{}", self.end()).into_bytes();
         if bytes.len() > capacity {
             return Err(KargsError::TooLarge { len: bytes.len(), capacity });
         }
         // Only the low byte counts, as for everybody who writes these areas.
-        let [pad, ..] = u32::from(self.pad).to_le_bytes();
+        let [pad, ..] = u32::from(self.pad()).to_le_bytes();
         bytes.resize(capacity, pad);
         Ok(bytes.into())
     }
@@ -267,7 +275,7 @@ impl KargsOperations {
 }
 
 fn split_replacement(value: &str) -> Result<(&str, &str, &str), KargsError> {
-    let parts: Vec<&str> = value.split('=').map(str::trim).collect();
+    let parts: Vec<&str> = value.split('=').collect();
     match parts.as_slice() {
         [key, old, new] if parts.iter().all(|part| !part.is_empty()) => Ok((key, old, new)),
         _ => Err(KargsError::Replacement { value: value.to_owned() }),
@@ -332,7 +340,7 @@ mod tests {
         let mut contents = text.as_bytes().to_vec();
         contents.resize(len, b'#');
         let extent = Extent::new(0, len as u64).unwrap();
-        KargsArea { extent, pad: '#', end: '\n', contents: contents.into() }
+        KargsArea { extent, pad: None, end: None, contents: contents.into() }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::plan::{Plan, Segment};
 use crate::{Error, Result};
 
 /// The folder of the artifacts.
-const DIRECTORY: &str = "images/pxeboot";
+pub(crate) const DIRECTORY: &str = "images/pxeboot";
 const INITRD: &str = "images/pxeboot/initrd.img";
 const ROOTFS: &str = "images/pxeboot/rootfs.img";
 /// What a kernel has been called over the years.

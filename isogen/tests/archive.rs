@@ -1,11 +1,7 @@
 //! Proves that archives read back as they were packed, in every encoding and every combination, and that no damage to
 //! one makes the reader panic or lose count of what it spends.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "test code over small archives of its own"
-)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "test code over small archives of its own")]
 
 use std::collections::BTreeMap;
 
@@ -167,7 +163,8 @@ impl Damage {
 
 fn damage() -> impl Strategy<Value = Damage> {
     let digits = select(vec!["00000000", "FFFFFFFF", "7FFFFFFF", "0000000B", "00001000", "TRAILER!!!"]);
-    let magic = select(vec![&b"070701"[..], b"\x1F\x8B", b"\xFD7zXZ\0", b"\x28\xB5\x2F\xFD", b"\x50\x2A\x4D\x18"]);
+    let magic =
+        select(vec![&b"070701"[..], b"\x1F\x8B", b"\xFD7zXZ\0", b"\x28\xB5\x2F\xFD", b"\x50\x2A\x4D\x18"]);
     prop_oneof![
         4 => (any::<Index>(), any::<u8>()).prop_map(|(at, byte)| Damage::Set(at, byte)),
         2 => (any::<Index>(), digits).prop_map(|(at, text)| Damage::Overwrite(at, text.into())),

@@ -108,7 +108,7 @@ fn the_areas_are_where_the_maker_put_them() {
     for good in good() {
         let image = good.open();
         let ours = |extent: isogen::Extent| fixtures::Extent { offset: extent.offset(), len: extent.len() };
-        assert_eq!(Some(ours(image.ignition_area().extent)), good.truth.ignition, "{}", good.name());
+        assert_eq!(Some(ours(image.require_ignition_area().unwrap().extent)), good.truth.ignition, "{}", good.name());
         let areas = image.kargs().map_or(&[][..], |kargs| kargs.areas());
         let areas: Vec<_> = areas.iter().map(|area| ours(area.extent)).collect();
         assert_eq!(areas, good.truth.kargs, "{}", good.name());
@@ -128,7 +128,9 @@ fn the_areas_are_where_the_maker_put_them() {
 
 #[test]
 fn images_without_an_area_are_refused() {
-    for recipe in fixtures::Recipe::all().filter(|recipe| !recipe.era().has_ignition_area(recipe.architecture())) {
+    for recipe in
+        fixtures::Recipe::all().filter(|recipe| !recipe.era().has_ignition_area(recipe.architecture()))
+    {
         let source = Source::from_bytes(recipe.name(), recipe.rootfs_len(80 << 10).build());
         assert!(matches!(BaseImage::from_source(source), Err(Error::NotCoreOs { .. })));
     }
@@ -216,7 +218,7 @@ fn an_edit_in_place_is_the_edited_image() {
         let image = BaseImage::open(&path).unwrap();
         let plan = image.plan(&edits(Some(packed), Some(&KargsEdit::Set("quiet".into())))).unwrap();
         let file = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
-        plan.write_in_place(&file, image.ignition_area().extent).unwrap();
+        plan.write_in_place(&file, image.require_ignition_area().unwrap().extent).unwrap();
         assert!(
             std::fs::read(&path).unwrap() == overwritten(good, Some(packed), Some("quiet")),
             "{}",

@@ -76,10 +76,8 @@ fn source(base: &[u8]) -> Arc<Source> {
 }
 
 fn patch_list(patches: &[(usize, Piece)], base: &[u8]) -> Vec<Patch> {
-    let patch = |(offset, piece): &(usize, Piece)| Patch {
-        offset: *offset as u64,
-        segment: piece.segment(base),
-    };
+    let patch =
+        |(offset, piece): &(usize, Piece)| Patch { offset: *offset as u64, segment: piece.segment(base) };
     patches.iter().map(patch).collect()
 }
 

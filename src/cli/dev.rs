@@ -64,7 +64,7 @@ pub(super) struct ShowIso {
 impl ShowIso {
     fn run(self) -> Result<()> {
         if self.ignition {
-            let area = BaseImage::open(&self.input)?.ignition_area().extent;
+            let area = BaseImage::open(&self.input)?.require_ignition_area()?.extent;
             print_json(&ordered([("offset", json!(area.offset())), ("length", json!(area.len()))]))
         } else if self.kargs {
             print_json(&kargs(&BaseImage::open(&self.input)?)?)
@@ -82,12 +82,12 @@ fn ordered<const N: usize>(fields: [(&str, Value); N]) -> Value {
 fn kargs(image: &BaseImage) -> Result<Value> {
     let Some(kargs) = image.kargs() else { return Ok(Value::Null) };
     let area = |area: &isogen::kargs::KargsArea| {
-        ordered([
-            ("offset", json!(area.extent.offset())),
-            ("length", json!(area.extent.len())),
-            ("pad", json!(area.pad)),
-            ("end", json!(area.end)),
-        ])
+        let fields = ordered([("offset", json!(area.extent.offset())), ("length", json!(area.extent.len()))]);
+        let optional = [("pad", area.pad), ("end", area.end)].into_iter();
+        let optional = optional.filter_map(|(key, value)| Some((key.to_owned(), json!(value?))));
+        let mut fields = fields.as_object().cloned().unwrap_or_default();
+        fields.extend(optional);
+        Value::Object(fields)
     };
     Ok(ordered([
         ("length", json!(kargs.area_len())),

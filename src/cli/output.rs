@@ -53,7 +53,9 @@ impl Editing {
     pub(super) fn write(self, edits: &Edits) -> Result<()> {
         let plan = self.image.plan(edits)?;
         match self.target {
-            Target::InPlace(file) => plan.write_in_place(&file, self.image.ignition_area().extent)?,
+            Target::InPlace(file) => {
+                plan.write_in_place(&file, self.image.require_ignition_area()?.extent)?
+            }
             Target::File(path) => plan.write_file(path)?,
             Target::Stdout => write_stdout(&plan)?,
         }

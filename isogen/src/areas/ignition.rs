@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{IGNITION_FILE, IGNITION_INFO, SystemAreaHeaders, bad_description, describe, described_file};
 use crate::volume::Volume;
-use crate::{Error, Extent, Result, Source};
+use crate::{Extent, Result, Source};
 
 /// `coreos/igninfo.json`.
 #[derive(Deserialize)]
@@ -38,19 +38,19 @@ pub struct IgnitionArea {
 }
 
 impl IgnitionArea {
-    pub(crate) fn read(source: &Source, volume: &Volume, headers: &SystemAreaHeaders) -> Result<Self> {
+    /// Finds the area; images for s390x of before 2023 have none.
+    pub(crate) fn read(
+        source: &Source,
+        volume: &Volume,
+        headers: &SystemAreaHeaders,
+    ) -> Result<Option<Self>> {
         if let Some(description) = describe::<IgnitionDescription>(source, volume, IGNITION_INFO)? {
-            return Self::described(source, volume, &description);
+            return Self::described(source, volume, &description).map(Some);
         }
         if let Some(entry) = volume.file(IGNITION_FILE) {
-            return Ok(Self { extent: entry.extent, origin: IgnitionOrigin::File });
+            return Ok(Some(Self { extent: entry.extent, origin: IgnitionOrigin::File }));
         }
-        match headers.ignition {
-            Some(extent) => Ok(Self { extent, origin: IgnitionOrigin::Header }),
-            None => {
-                Err(Error::NotCoreOs { file: source.name().to_owned(), volume_id: volume.id().to_owned() })
-            }
-        }
+        Ok(headers.ignition.map(|extent| Self { extent, origin: IgnitionOrigin::Header }))
     }
 
     fn described(source: &Source, volume: &Volume, description: &IgnitionDescription) -> Result<Self> {

@@ -67,7 +67,7 @@ fn described(source: &Source, volume: &Volume, description: &KargsDescription) -
             let (offset, len) = (file.offset, whole.len());
             bad(format!("offset {offset} and size {size} do not lie within the {len} bytes of {}", file.path))
         })?;
-        areas.push(KargsArea::read(source, extent, file.pad.unwrap_or('#'), file.end.unwrap_or('\n'))?);
+        areas.push(KargsArea { pad: file.pad, end: file.end, ..KargsArea::read(source, extent)? });
     }
     let default = Some(description.default.trim().to_owned());
     collect(areas, default, KargsOrigin::Description).map_err(bad)
@@ -85,7 +85,7 @@ fn from_header(source: &Source, header: &KargsHeader) -> Result<KargsAreas> {
     let read = |offset: u64| {
         let extent = Extent::new(offset, header.area_len).filter(|extent| extent.end() <= source.len());
         let extent = extent.ok_or_else(|| bad(format!("offset {offset} does not lie in the image")))?;
-        KargsArea::read(source, extent, '#', '\n')
+        KargsArea::read(source, extent)
     };
     let default = read(header.default_offset)?.text()?.to_owned();
     let areas = header.offsets.iter().map(|offset| read(*offset)).collect::<Result<Vec<_>>>()?;

@@ -30,7 +30,7 @@ pub(super) fn search(source: &Source, volume: &Volume) -> Result<Option<KargsAre
     for config in configs.take(MAX_CONFIGS) {
         let text = source.read_extent(config.extent)?;
         if let Some(extent) = find(&text).and_then(|inner| config.extent.part(inner)) {
-            areas.push(KargsArea::read(source, extent, '#', '\n')?);
+            areas.push(KargsArea::read(source, extent)?);
         }
     }
     let alike = areas.array_windows().all(|[a, b]| a.extent.len() == b.extent.len());

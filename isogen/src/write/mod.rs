@@ -60,7 +60,8 @@ impl Plan {
                 (Segment::Base(extent), Some(base)) => send(output.as_fd(), base.as_fd(), *extent)?,
                 _ => 0,
             };
-            let rest = Self::of(Arc::clone(self.source()), self.segments(start + sent..start + segment.len()));
+            let rest =
+                Self::of(Arc::clone(self.source()), self.segments(start + sent..start + segment.len()));
             rest.write_to(output)?;
         }
         output.flush()

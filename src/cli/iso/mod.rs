@@ -1,11 +1,14 @@
 //! `kindling iso`: reading and editing live ISO images.
 
 mod customize;
+mod diff;
 mod extract;
 mod ignition;
+mod inspect;
 mod kargs;
 mod network;
 mod reset;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -30,6 +33,12 @@ pub(super) enum Command {
     Extract(extract::Command),
     /// Restore a CoreOS live ISO image to default settings
     Reset(reset::Reset),
+    /// Show everything that is known about an ISO image
+    Inspect(inspect::Inspect),
+    /// Compare two ISO images, first in meaning, then in bytes
+    Diff(diff::Diff),
+    /// Check that an ISO image is sound
+    Verify(verify::Verify),
     /// Embed an Ignition config in an ISO image
     #[command(hide = true)]
     Embed(ignition::DeprecatedEmbed),
@@ -50,6 +59,9 @@ impl Command {
             Self::Kargs(command) => command.run(),
             Self::Extract(command) => command.run(),
             Self::Reset(command) => command.run(),
+            Self::Inspect(command) => command.run(),
+            Self::Diff(command) => return command.run(),
+            Self::Verify(command) => return command.run(),
             Self::Embed(command) => command.run(),
             Self::Show(command) => deprecated("show").and_then(|()| command.run()),
             Self::Remove(command) => deprecated("remove").and_then(|()| command.run()),

@@ -1,0 +1,66 @@
+//! What a config does, in a few numbers: for people who look at an image.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::config::{self, ConfigError};
+
+/// The contents of a config, counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Summary {
+    /// The spec version.
+    pub version: String,
+    /// Configs that it merges at boot.
+    pub merges: usize,
+    /// Files that it writes.
+    pub files: usize,
+    /// Directories that it makes.
+    pub directories: usize,
+    /// Links that it makes.
+    pub links: usize,
+    /// Units that it writes or enables, by name.
+    pub units: Vec<String>,
+    /// Users that it makes or changes, by name.
+    pub users: Vec<String>,
+    /// Things that Ignition would ignore.
+    pub warnings: Vec<String>,
+}
+
+impl Summary {
+    /// Counts what a config of any supported spec does.
+    ///
+    /// # Errors
+    ///
+    /// When it is no such config.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let config = br#"{"ignition": {"version": "3.3.0"}, "systemd": {"units": [{"name": "a.service"}]}}"#;
+    /// let summary = ignition::summary::Summary::of(config)?;
+    /// assert_eq!((summary.version.as_str(), summary.units.len()), ("3.3.0", 1));
+    /// # Ok::<(), ignition::config::ConfigError>(())
+    /// ```
+    pub fn of(json: &[u8]) -> Result<Self, ConfigError> {
+        let parsed = config::parse(json)?;
+        let config: Value = serde_json::from_slice(&config::to_json(&parsed.config)?).unwrap_or_default();
+        let list = |path: &str| config.pointer(path).and_then(Value::as_array);
+        let count = |path: &str| list(path).map_or(0, Vec::len);
+        let names = |path: &str| {
+            let names = list(path).into_iter().flatten().filter_map(|item| item.get("name")?.as_str());
+            names.map(str::to_owned).collect()
+        };
+        let version = config.pointer("/ignition/version").and_then(Value::as_str);
+        Ok(Self {
+            version: version.unwrap_or_default().to_owned(),
+            merges: count("/ignition/config/merge"),
+            files: count("/storage/files"),
+            directories: count("/storage/directories"),
+            links: count("/storage/links"),
+            units: names("/systemd/units"),
+            users: names("/passwd/users"),
+            warnings: parsed.warnings.iter().map(ToString::to_string).collect(),
+        })
+    }
+}

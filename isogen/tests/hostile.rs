@@ -1,0 +1,348 @@
+//! Proves that images and archives that are wrong, by accident or by ill intent, are refused with an error that says
+//! what is wrong and where, or taken without harm: no panic, no endless work, no memory beyond the limits.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    clippy::panic,
+    reason = "test code over images that `fixtures` made"
+)]
+
+mod images;
+mod reach;
+
+use std::time::{Duration, Instant};
+
+use fixtures::{Expect, Stage, hostile, hostile_archives};
+use images::{Good, few};
+use isogen::initrd::Limits;
+use isogen::{Archive, ArchiveError, BaseImage, Error, Source, Volume};
+
+/// Longest that any one image or archive may take, in a build without optimisation on a busy machine. Most take
+/// milliseconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Most memory that this whole program may ever take: what the limits of the crate allow, and what making the images
+/// needs beside it.
+const MEMORY: u64 = 768 << 20;
+
+/// The errors of a whole chain of causes, on one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// Tells whether an error says which file is meant, and where in it.
+fn says_where(error: &Error, file: &str) -> bool {
+    let text = chain(error);
+    // The areas do not know the name of their image; whoever reports the error does.
+    let named = text.contains(file) || matches!(error, Error::Kargs(_));
+    let placed = text.contains("byte ") || text.contains("coreos/") || text.contains("system area");
+    // These are about the whole file, and give the numbers or the digests.
+    named && (placed || matches!(error, Error::Incomplete { .. } | Error::MinimalDigest { .. }))
+}
+
+fn timed<T>(name: &str, work: impl FnOnce() -> T) -> T {
+    let start = Instant::now();
+    let result = work();
+    assert!(start.elapsed() < PATIENCE, "{name} took {:?}", start.elapsed());
+    result
+}
+
+/// The most memory that this process ever had.
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+/// What a program meets on its way to a stage.
+fn up_to(stage: Stage, source: Source) -> Result<BaseImage, Error> {
+    let image = BaseImage::from_source(source)?;
+    if stage >= Stage::Areas
+        && let Some(kargs) = image.kargs()
+    {
+        kargs.current()?;
+        kargs.default()?;
+    }
+    if stage == Stage::Minimal {
+        image.verify_minimal()?;
+        image.minimal(None)?;
+    }
+    if stage == Stage::Archive {
+        image.archive()?;
+    }
+    Ok(image)
+}
+
+/// Tells whether the tables that a reader only shows admit that something is wrong.
+fn shows_wrong_tables(image: &BaseImage) -> bool {
+    let tables = image.partitions();
+    let wrong = |gpt: &isogen::partitions::Gpt| !gpt.header_crc_ok || !gpt.table_crc_ok;
+    image.boot_catalog().is_some_and(|catalog| !catalog.checksum_ok)
+        || tables.gpt.iter().chain(&tables.backup_gpt).any(wrong)
+        || tables.gpt.is_some() != tables.backup_gpt.is_some()
+}
+
+/// Catalogues that run over their sector: what lies in it is read, nothing tells that there should be more.
+const CUT_CATALOGUES: [&str; 2] = ["catalog-endless", "catalog-many-entries"];
+
+#[test]
+fn wrong_images_are_refused_where_they_should_be() {
+    for hostile in hostile() {
+        let file = format!("{}.iso", hostile.name);
+        let bytes = bytes::Bytes::from(hostile.image());
+        let source = || Source::from_bytes(file.clone(), bytes.clone());
+        timed(hostile.name, || match (hostile.expect, hostile.expect) {
+            (Expect::Accept, _) => {
+                up_to(Stage::Archive, source()).unwrap_or_else(|error| panic!("{file}: {}", chain(&error)));
+            }
+            // Nothing that this crate does moves what these tables point at, so it reads them and shows its findings.
+            (Expect::Refuse(Stage::Boot), _) => match up_to(Stage::Boot, source()) {
+                Ok(image) => {
+                    let cut = CUT_CATALOGUES.contains(&hostile.name);
+                    assert!(cut || shows_wrong_tables(&image), "{file}");
+                }
+                Err(error) => assert!(says_where(&error, &file), "{}", chain(&error)),
+            },
+            (Expect::Refuse(stage), _) => match up_to(stage, source()) {
+                Ok(_) => panic!("{file} was taken: {}", hostile.what),
+                Err(error) => assert!(says_where(&error, &file), "{}", chain(&error)),
+            },
+            (Expect::Either, _) => {
+                for stage in [Stage::Minimal, Stage::Archive] {
+                    if let Err(error) = up_to(stage, source()) {
+                        assert!(says_where(&error, &file), "{}", chain(&error));
+                    }
+                }
+            }
+        });
+        timed(hostile.name, || reach::all_of(source()).ok());
+    }
+    assert!(peak_memory() < MEMORY, "{} bytes", peak_memory());
+}
+
+#[test]
+fn wrong_archives_are_refused_and_odd_ones_are_read() {
+    for hostile in hostile_archives() {
+        let bytes = hostile.bytes();
+        let read = timed(hostile.name, || Archive::read(&bytes[..], Limits::AREA));
+        match hostile.expect {
+            Expect::Accept => {
+                let read = read.unwrap_or_else(|error| panic!("{}: {}", hostile.name, chain(&error)));
+                let found: Vec<_> = read.iter().map(|(name, contents)| (name, &contents[..])).collect();
+                assert_eq!(found, hostile.files, "{}", hostile.name);
+            }
+            Expect::Refuse(Stage::Archive) => {
+                let error = read.map(|_| hostile.what).unwrap_err();
+                assert!(chain(&error).contains("byte "), "{}: {}", hostile.name, chain(&error));
+            }
+            // Whoever writes members to a folder looks at their names.
+            _ => assert!(read.is_ok_and(|read| read.len() < 1_000_000) || hostile.expect == Expect::Either),
+        }
+    }
+    assert!(peak_memory() < MEMORY, "{} bytes", peak_memory());
+}
+
+/// A small generator of numbers, so that every run tries the same damage.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+}
+
+/// Where damage may matter: everything that describes something.
+fn described(good: &Good) -> Vec<fixtures::Extent> {
+    let at = |offset, len| fixtures::Extent { offset, len };
+    let mut extents = vec![at(0, 4096), at(32_600, 168), at(16 * 2048, 4 * 2048)];
+    let image = good.open();
+    let volume = image.volume();
+    for tree in std::iter::once(volume.tree()).chain(volume.joliet_tree()) {
+        let directories = tree.entries().filter(|(_, entry)| entry.directory.is_some());
+        extents.extend(directories.map(|(_, entry)| at(entry.extent.offset(), entry.extent.len())));
+    }
+    extents.extend(image.boot_catalog().map(|catalog| at(catalog.sector.offset(), 128)));
+    let starts = ["coreos/igninfo.json", "coreos/kargs.json", "coreos/features.json", "coreos/miniso.dat"];
+    let configs =
+        ["EFI/fedora/grub.cfg", "isolinux/isolinux.cfg", "boot/grub/grub.cfg", "images/pxeboot/initrd.img"];
+    for path in starts.into_iter().chain(configs) {
+        extents.extend(good.truth.files.get(path).map(|file| at(file.offset, file.len.min(2600))));
+    }
+    extents.push(at(good.truth.ignition.unwrap().offset, 200));
+    extents
+}
+
+#[test]
+fn damaged_images_are_refused_or_harmless() {
+    const ROUNDS: usize = 120;
+    let numbers = &mut Numbers(1);
+    for good in few() {
+        let extents = described(good);
+        let mut opened = 0;
+        for round in 0..ROUNDS {
+            let mut bytes = good.bytes.to_vec();
+            let changes = if round % 2 == 0 { 1 } else { 1 + numbers.below(4) };
+            for _ in 0..changes {
+                let extent = extents[numbers.below(extents.len() as u64) as usize];
+                let at = (extent.offset + numbers.below(extent.len)) as usize;
+                let width = if round % 2 == 0 { 1 } else { 1 + numbers.below(8) as usize };
+                let value = [0, u64::MAX, 1, 0x80, numbers.next()][numbers.below(5) as usize].to_le_bytes();
+                let end = (at + width).min(bytes.len());
+                bytes[at..end].copy_from_slice(&value[..end - at]);
+            }
+            if numbers.below(20) == 0 {
+                bytes.truncate(numbers.below(good.bytes.len() as u64) as usize);
+            }
+            let source = Source::from_bytes("damaged.iso", bytes);
+            match timed(&good.name(), || reach::all_of(source)) {
+                Ok(()) => opened += 1,
+                Err(error) => assert!(says_where(&error, "damaged.iso"), "{}", chain(&error)),
+            }
+        }
+        // Most damage is to names, dates and copies of numbers; if none of it opened, none of it got far.
+        assert!((ROUNDS / 20..ROUNDS).contains(&opened), "{}: {opened} of {ROUNDS} opened", good.name());
+    }
+    assert!(peak_memory() < MEMORY, "{} bytes", peak_memory());
+}
+
+/// A volume made by hand: the descriptors of a good image, and any directories behind its end.
+struct Volumes {
+    image: Vec<u8>,
+}
+
+impl Volumes {
+    fn new() -> Self {
+        // Without a partition table behind the volume, and without Joliet, whose tree would need the same.
+        let good = few().iter().find(|good| good.name().contains("ppc64le")).unwrap();
+        Self { image: good.bytes.to_vec() }
+    }
+
+    fn sector(&self) -> u32 {
+        (self.image.len() / 2048) as u32
+    }
+
+    /// Adds bytes at the end and gives their sector.
+    fn append(&mut self, bytes: &[u8]) -> u32 {
+        let sector = self.sector();
+        self.image.extend_from_slice(bytes);
+        self.image.resize(self.image.len().next_multiple_of(2048), 0);
+        sector
+    }
+
+    /// Adds a directory and gives its sector and length.
+    fn directory(&mut self, records: impl IntoIterator<Item = Vec<u8>>) -> (u32, u32) {
+        let mut bytes: Vec<u8> = Vec::new();
+        for record in records {
+            let rest = 2048 - bytes.len() % 2048;
+            let len = if rest < record.len() { bytes.len() + rest } else { bytes.len() };
+            bytes.resize(len, 0);
+            bytes.extend(record);
+        }
+        bytes.resize(bytes.len().next_multiple_of(2048), 0);
+        (self.append(&bytes), bytes.len() as u32)
+    }
+
+    fn set_root(&mut self, (sector, len): (u32, u32)) {
+        let root = record(b"\0", sector, len, 2);
+        self.image[16 * 2048 + 156..][..root.len()].copy_from_slice(&root);
+    }
+
+    fn set_ignition_header(&mut self) {
+        self.image[32_744..32_752].copy_from_slice(b"coreiso+");
+        self.image[32_752..32_760].copy_from_slice(&65_536_u64.to_le_bytes());
+        self.image[32_760..32_768].copy_from_slice(&1024_u64.to_le_bytes());
+    }
+
+    fn source(self) -> Source {
+        Source::from_bytes("by-hand.iso", self.image)
+    }
+}
+
+/// A directory record without a system use area.
+fn record(name: &[u8], sector: u32, len: u32, flags: u8) -> Vec<u8> {
+    let mut record = vec![0; (33 + name.len()).next_multiple_of(2)];
+    record[0] = record.len() as u8;
+    for (at, number) in [(2, sector), (10, len)] {
+        record[at..at + 4].copy_from_slice(&number.to_le_bytes());
+        record[at + 4..at + 8].copy_from_slice(&number.to_be_bytes());
+    }
+    record[25] = flags;
+    record[32] = name.len() as u8;
+    record[33..33 + name.len()].copy_from_slice(name);
+    record
+}
+
+/// Eight thousand directories of a MiB each, all of them over the same few sectors: without a limit on all directories
+/// together, a file of 17 MiB would take 20 GiB of memory.
+#[test]
+fn directories_that_share_their_sectors_are_refused() {
+    let mut volume = Volumes::new();
+    let dots = record(b"\0", 0, 0, 2);
+    let (first, _) = volume.directory(std::iter::repeat_n(dots, 60 * 512));
+    let count = 8000;
+    volume.append(&vec![0; count as usize * 2048]);
+    let name = |number: u32| format!("{number:05}").into_bytes();
+    let root = volume.directory((0..count).map(|number| record(&name(number), first + number, 1 << 20, 2)));
+    volume.set_root(root);
+    let error = timed("directories", || Volume::read(&volume.source())).unwrap_err();
+    assert!(says_where(&error, "by-hand.iso"), "{error}");
+    assert!(error.to_string().contains("bytes of directories"), "{error}");
+    assert!(peak_memory() < MEMORY, "{} bytes", peak_memory());
+}
+
+/// Twenty thousand configs of 64 KiB, all of them over the same sectors, to be searched for a marker.
+#[test]
+fn only_the_first_configs_are_searched() {
+    let mut volume = Volumes::new();
+    let config = volume.append(&[b'#'; 64 << 10]);
+    let records = (0..20_000).map(|_| record(b"GRUB.CFG;1", config, 64 << 10, 0));
+    let root = volume.directory(records);
+    volume.set_root(root);
+    volume.set_ignition_header();
+    let start = Instant::now();
+    let image = BaseImage::from_source(volume.source()).unwrap();
+    assert!(image.kargs().is_none());
+    assert!(start.elapsed() < PATIENCE / 3, "{:?}", start.elapsed());
+}
+
+/// A path of thousands of steps, each through a directory of thousands of entries.
+#[test]
+fn long_paths_through_large_directories_are_followed_quickly() {
+    let mut volume = Volumes::new();
+    let steps = "last/../".repeat(2000);
+    let path = format!("{steps}missing");
+    let json = format!(r#"{{"default":"","files":[{{"path":"{path}","offset":0}}],"size":1}}"#);
+    assert!(json.len() < 64 << 10);
+    let kargs = volume.append(json.as_bytes());
+    let coreos = volume.directory([record(b"KARGS.JSO;1", kargs, json.len() as u32, 0)]);
+    let files = (0..20_000).map(|number: u32| record(format!("{number:05}").as_bytes(), 0, 0, 0));
+    let directories = [record(b"COREOS", coreos.0, coreos.1, 2), record(b"LAST", coreos.0, 0, 2)];
+    let root = volume.directory(files.chain(directories));
+    volume.set_root(root);
+    volume.set_ignition_header();
+    let start = Instant::now();
+    let error = BaseImage::from_source(volume.source()).unwrap_err();
+    assert!(error.to_string().contains("which does not exist"), "{error}");
+    assert!(start.elapsed() < PATIENCE / 3, "{:?}", start.elapsed());
+}
+
+/// A thousand streams that each stay within the limits.
+#[test]
+fn many_bombs_are_one_bomb() {
+    let mut archive = Archive::new();
+    archive.insert("zeros", vec![0; 2 << 20]);
+    let bomb = archive.pack(isogen::Encoding::Gzip).unwrap();
+    let many = bomb.as_bytes().repeat(1000);
+    let error = timed("bombs", || Archive::read(&many[..], Limits::AREA)).unwrap_err();
+    assert!(matches!(error, ArchiveError::Limit { .. }), "{error}");
+    assert!(peak_memory() < MEMORY, "{} bytes", peak_memory());
+}
