@@ -1,18 +1,21 @@
 //! Where commands write: over the image, to a new file, or to the standard output.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use isogen::{BaseImage, Edits, Plan, Source};
 
-/// The option that image-editing commands share.
+/// What image-editing commands share: the image, and where the result goes.
 #[derive(Debug, Args)]
-pub(super) struct OutputOption {
+pub(super) struct EditOptions {
     /// Write ISO to a new output file
     #[arg(short, long, value_name = "path")]
     output: Option<String>,
+    /// ISO image
+    #[arg(value_name = "ISO")]
+    input: String,
 }
 
 /// An image opened for editing, and where the result goes.
@@ -28,9 +31,10 @@ enum Target {
     Stdout,
 }
 
-impl OutputOption {
+impl EditOptions {
     /// Opens the image and makes sure that the result can be written.
-    pub(super) fn open(&self, iso: &str) -> Result<Editing> {
+    pub(super) fn open(&self) -> Result<Editing> {
+        let iso = self.input.as_str();
         let (source, target) = match self.output.as_deref() {
             Some("-") => {
                 refuse_terminal()?;
@@ -40,6 +44,7 @@ impl OutputOption {
             None => {
                 let options = OpenOptions::new().read(true).write(true).open(iso);
                 let file = options.with_context(|| format!("opening {iso}"))?;
+                lock(&file, iso)?;
                 let reader = file.try_clone().with_context(|| format!("opening {iso}"))?;
                 (Source::from_file(reader, iso)?, Target::InPlace(file))
             }
@@ -48,7 +53,21 @@ impl OutputOption {
     }
 }
 
+/// Keeps two edits in place of one image apart, until the process ends.
+fn lock(file: &File, name: &str) -> Result<()> {
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => bail!("{name} is being edited by another process"),
+        // Some file systems have no locks.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
+    }
+}
+
 impl Editing {
+    /// The name of the image, for messages.
+    pub(super) fn name(&self) -> &str {
+        self.image.source().name()
+    }
+
     /// Writes the image with changes.
     pub(super) fn write(self, edits: &Edits) -> Result<()> {
         let plan = self.image.plan(edits)?;

@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use isogen::{BaseImage, KargsOperations};
 
-use crate::cli::output::OutputOption;
+use crate::cli::output::EditOptions;
 use crate::cli::pxe::CustomizeOptions;
 use crate::customize::{Needs, capabilities};
 
@@ -32,10 +32,7 @@ pub(in crate::cli) struct Customize {
     #[arg(short, long)]
     force: bool,
     #[command(flatten)]
-    output: OutputOption,
-    /// ISO image
-    #[arg(value_name = "ISO")]
-    input: String,
+    edit: EditOptions,
 }
 
 impl Customize {
@@ -45,9 +42,9 @@ impl Customize {
             append: self.live_karg_append,
             replace: self.live_karg_replace,
         };
-        let editing = self.output.open(&self.input)?;
+        let editing = self.edit.open()?;
         if !self.force && is_customized(&editing.image)? {
-            bail!("{} is already customized; use -f to force.", self.input);
+            bail!("{} is already customized; use -f to force.", editing.name());
         }
         let capabilities = capabilities(&editing.image);
         Needs { live_kargs: !live_kargs.is_empty(), ..self.options.needs() }.check(&capabilities)?;

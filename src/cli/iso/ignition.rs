@@ -6,7 +6,7 @@ use isogen::initrd::IGNITION_CONFIG;
 use isogen::{BaseImage, Edits, Encoding};
 
 use crate::cli::input;
-use crate::cli::output::{OutputOption, print_bytes};
+use crate::cli::output::{EditOptions, print_bytes};
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum Command {
@@ -37,19 +37,16 @@ pub(in crate::cli) struct Embed {
     #[arg(short, long, value_name = "path")]
     ignition_file: Option<String>,
     #[command(flatten)]
-    output: OutputOption,
-    /// ISO image
-    #[arg(value_name = "ISO")]
-    input: String,
+    edit: EditOptions,
 }
 
 impl Embed {
     pub(super) fn run(self) -> Result<()> {
         let config = input::read(self.ignition_file.as_deref())?;
-        let editing = self.output.open(&self.input)?;
+        let editing = self.edit.open()?;
         let mut archive = editing.image.archive()?;
         if !self.force && archive.get(IGNITION_CONFIG).is_some() {
-            bail!("{} already has an embedded Ignition config; use -f to force.", self.input);
+            bail!("{} already has an embedded Ignition config; use -f to force.", editing.name());
         }
         archive.insert(IGNITION_CONFIG, config);
         editing.write(&Edits::new().archive(archive.pack(Encoding::Xz)?))
@@ -66,17 +63,14 @@ pub(in crate::cli) struct DeprecatedEmbed {
     #[arg(short, long)]
     force: bool,
     #[command(flatten)]
-    output: OutputOption,
-    /// ISO image
-    #[arg(value_name = "ISO")]
-    input: String,
+    edit: EditOptions,
 }
 
 impl DeprecatedEmbed {
     pub(super) fn run(self) -> Result<()> {
         super::deprecated("embed")?;
-        let Self { config, force, output, input } = self;
-        Embed { force, ignition_file: config, output, input }.run()
+        let Self { config, force, edit } = self;
+        Embed { force, ignition_file: config, edit }.run()
     }
 }
 
@@ -100,15 +94,12 @@ impl Show {
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Remove {
     #[command(flatten)]
-    output: OutputOption,
-    /// ISO image
-    #[arg(value_name = "ISO")]
-    input: String,
+    edit: EditOptions,
 }
 
 impl Remove {
     pub(super) fn run(self) -> Result<()> {
-        let editing = self.output.open(&self.input)?;
+        let editing = self.edit.open()?;
         let mut archive = editing.image.archive()?;
         archive.remove(IGNITION_CONFIG);
         editing.write(&Edits::new().archive(archive.pack(Encoding::Xz)?))

@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use isogen::{BaseImage, Edits, KargsEdit, KargsOperations};
 
-use crate::cli::output::{OutputOption, print_line};
+use crate::cli::output::{EditOptions, print_line};
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum Command {
@@ -38,16 +38,13 @@ pub(in crate::cli) struct Modify {
     #[arg(short, long, value_name = "KARG=OLDVAL=NEWVAL", allow_hyphen_values = true)]
     replace: Vec<String>,
     #[command(flatten)]
-    output: OutputOption,
-    /// ISO image
-    #[arg(value_name = "ISO")]
-    input: String,
+    edit: EditOptions,
 }
 
 impl Modify {
     fn run(self) -> Result<()> {
         let operations = KargsOperations { delete: self.delete, append: self.append, replace: self.replace };
-        let editing = self.output.open(&self.input)?;
+        let editing = self.edit.open()?;
         editing.write(&Edits::new().kargs(KargsEdit::Current(operations)))
     }
 }
@@ -55,15 +52,12 @@ impl Modify {
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Reset {
     #[command(flatten)]
-    output: OutputOption,
-    /// ISO image
-    #[arg(value_name = "ISO")]
-    input: String,
+    edit: EditOptions,
 }
 
 impl Reset {
     fn run(self) -> Result<()> {
-        self.output.open(&self.input)?.write(&Edits::new().kargs(KargsEdit::Reset))
+        self.edit.open()?.write(&Edits::new().kargs(KargsEdit::Reset))
     }
 }
 

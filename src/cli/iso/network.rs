@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use isogen::{BaseImage, Edits, Encoding};
 
-use crate::cli::output::OutputOption;
+use crate::cli::output::EditOptions;
 use crate::cli::pxe::network::{Extraction, keyfiles};
 use crate::customize::{Needs, capabilities};
 
@@ -37,19 +37,16 @@ pub(in crate::cli) struct Embed {
     #[arg(short, long)]
     force: bool,
     #[command(flatten)]
-    output: OutputOption,
-    /// ISO image
-    #[arg(value_name = "ISO")]
-    input: String,
+    edit: EditOptions,
 }
 
 impl Embed {
     fn run(self) -> Result<()> {
-        let editing = self.output.open(&self.input)?;
+        let editing = self.edit.open()?;
         Needs { network: true, ..Needs::default() }.check(&capabilities(&editing.image))?;
         let mut archive = editing.image.archive()?;
         if !self.force && archive.network().next().is_some() {
-            bail!("{} already has embedded network settings; use -f to force.", self.input);
+            bail!("{} already has embedded network settings; use -f to force.", editing.name());
         }
         archive.remove_network();
         for (name, contents) in keyfiles(&self.keyfile)? {
@@ -77,15 +74,12 @@ impl Extract {
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Remove {
     #[command(flatten)]
-    output: OutputOption,
-    /// ISO image
-    #[arg(value_name = "ISO")]
-    input: String,
+    edit: EditOptions,
 }
 
 impl Remove {
     fn run(self) -> Result<()> {
-        let editing = self.output.open(&self.input)?;
+        let editing = self.edit.open()?;
         let mut archive = editing.image.archive()?;
         archive.remove_network();
         editing.write(&Edits::new().archive(archive.pack(Encoding::Xz)?))

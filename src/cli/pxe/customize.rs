@@ -130,6 +130,9 @@ pub(in crate::cli) struct Customize {
     input: String,
 }
 
+/// What an ISO has built in, and a PXE configuration has to name.
+const PXE_KARGS_NOTICE: &str =
+    "PXE configuration must include kernel arguments:\n\tignition.firstboot ignition.platform.id=metal";
 /// The file that makes an initrd a live one.
 const LIVE_INITRD: &str = "etc/coreos-live-initramfs";
 
@@ -155,9 +158,7 @@ impl Customize {
         }
         customized.notices.iter().for_each(|notice| eprintln!("{notice}"));
         if customized.live_config.is_some() {
-            eprintln!(
-                "Boot this image with the kernel arguments:\n    ignition.firstboot ignition.platform.id=metal"
-            );
+            eprintln!("{PXE_KARGS_NOTICE}");
         }
         Ok(())
     }
