@@ -89,7 +89,8 @@ impl MinimalDescription {
         let packed_len = fields.len("packed bytes")?;
         let packed_at = fields.offset + fields.at as u64;
         let packed = fields.take(packed_len, "packed bytes")?;
-        let literal = unpack(packed).map_err(|error| full.read_error(packed_at, error))?;
+        let literal = unpack(packed)
+            .map_err(|error| full.malformed(packed_at, "miniso packed bytes", "an xz stream", error))?;
         let description = Self { writer, table, digest, literal: literal.into() };
         description.check(full, offset)?;
         Ok(description)
@@ -402,6 +403,16 @@ mod tests {
         bytes.extend(empty);
         let error = parse(&bytes).unwrap_err().to_string();
         assert!(error.contains("length of the minimal image: expected at most the 1048576 bytes"), "{error}");
+    }
+
+    /// A broken stream is the image's fault, not the storage's, and stands at its own place.
+    #[test]
+    fn packed_bytes_that_do_not_decode_are_malformed() {
+        let mut bytes = b"MINISO\0\0\x01\x00\x00".to_vec();
+        bytes.extend([0; 32]);
+        bytes.extend(b"\x06\xFD7zXZ\0");
+        let error = parse(&bytes).unwrap_err();
+        assert!(matches!(error, Error::Malformed { offset: 44, .. }), "{error}");
     }
 
     #[test]

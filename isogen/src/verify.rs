@@ -110,8 +110,8 @@ impl BaseImage {
             files
         };
         let (primary, joliet) = (list(self.volume().tree()), list(joliet));
-        let missing = primary.iter().filter(|extent| !joliet.contains(extent));
-        let added = joliet.iter().filter(|extent| !primary.contains(extent));
+        let missing = primary.iter().filter(|extent| joliet.binary_search(extent).is_err());
+        let added = joliet.iter().filter(|extent| primary.binary_search(extent).is_err());
         let missing = missing.map(|extent| format!("the file at {extent} is not in the Joliet tree"));
         found(missing.chain(added.map(|extent| format!("the file at {extent} is only in the Joliet tree"))))
     }
@@ -121,7 +121,11 @@ impl BaseImage {
         let extents: Vec<Extent> = files.keys().copied().collect();
         let name = |extent: &Extent| self.file_at(*extent).unwrap_or_default();
         let overlaps = extents.array_windows().filter(|[a, b]| a.overlaps(*b));
-        found(overlaps.map(|[a, b]| format!("{} ({a}) and {} ({b}) overlap", name(a), name(b))))
+        found(
+            overlaps
+                .take(MAX_OVERLAPS)
+                .map(|[a, b]| format!("{} ({a}) and {} ({b}) overlap", name(a), name(b))),
+        )
     }
 
     fn check_catalog(&self) -> Outcome {
@@ -240,6 +244,8 @@ impl BaseImage {
     }
 }
 
+/// Most overlaps of files that are reported: each takes a search for two names.
+const MAX_OVERLAPS: usize = 100;
 /// Largest boot image whose table is checked: isolinux has some forty kilobytes.
 const MAX_BOOT_IMAGE_LEN: u64 = 1 << 20;
 /// Largest path table: each of the directories that a tree may have takes some tens of bytes.

@@ -108,7 +108,12 @@ fn the_areas_are_where_the_maker_put_them() {
     for good in good() {
         let image = good.open();
         let ours = |extent: isogen::Extent| fixtures::Extent { offset: extent.offset(), len: extent.len() };
-        assert_eq!(Some(ours(image.require_ignition_area().unwrap().extent)), good.truth.ignition, "{}", good.name());
+        assert_eq!(
+            Some(ours(image.require_ignition_area().unwrap().extent)),
+            good.truth.ignition,
+            "{}",
+            good.name()
+        );
         let areas = image.kargs().map_or(&[][..], |kargs| kargs.areas());
         let areas: Vec<_> = areas.iter().map(|area| ours(area.extent)).collect();
         assert_eq!(areas, good.truth.kargs, "{}", good.name());
@@ -127,12 +132,15 @@ fn the_areas_are_where_the_maker_put_them() {
 }
 
 #[test]
-fn images_without_an_area_are_refused() {
-    for recipe in
-        fixtures::Recipe::all().filter(|recipe| !recipe.era().has_ignition_area(recipe.architecture()))
-    {
-        let source = Source::from_bytes(recipe.name(), recipe.rootfs_len(80 << 10).build());
-        assert!(matches!(BaseImage::from_source(source), Err(Error::NotCoreOs { .. })));
+fn images_without_an_area_take_no_archive() {
+    let none = |recipe: &fixtures::Recipe| !recipe.era().has_ignition_area(recipe.architecture());
+    for recipe in fixtures::Recipe::all().filter(none) {
+        let bytes = recipe.clone().rootfs_len(80 << 10).build();
+        let image = BaseImage::from_source(Source::from_bytes(recipe.name(), bytes)).unwrap();
+        assert!(image.ignition_area().is_none() && image.kargs().is_none(), "{}", recipe.name());
+        let (packed, _) = &ARCHIVES[0];
+        let refused = image.plan(&edits(Some(packed), None));
+        assert!(matches!(refused, Err(Error::NotCoreOs { .. })), "{}", recipe.name());
     }
 }
 

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, Read};
 use bytes::Bytes;
 
 use super::{Archive, ArchiveError, newc};
+use crate::plan::zeros_at_start;
 
 /// What a reader is ready to spend on one run of archives, all of them together. Compressed archives can grow a
 /// thousandfold and more when they are unpacked, so each bound counts decoded bytes.
@@ -72,8 +73,8 @@ fn next_archive(input: &mut Counted<impl BufRead>) -> Result<Option<u8>, Archive
         if buf.is_empty() {
             return Ok(None);
         }
-        let found = buf.iter().enumerate().find(|(_, byte)| **byte != 0);
-        let (zeros, first) = found.map_or((buf.len(), None), |(index, byte)| (index, Some(*byte)));
+        let zeros = zeros_at_start(buf);
+        let first = buf.get(zeros).copied();
         input.consume(zeros);
         if first.is_some() {
             return Ok(first);
@@ -129,9 +130,9 @@ impl<F: Fn(&str) -> bool> Reader<F> {
             if len == 0 {
                 return Ok(offset);
             }
-            let garbage = buf.iter().take(len).position(|byte| *byte != 0);
-            if let Some(index) = garbage {
-                let offset = offset + index as u64;
+            let zeros = zeros_at_start(buf.get(..len).unwrap_or_default());
+            if zeros < len {
+                let offset = offset + zeros as u64;
                 return Err(ArchiveError::TrailingGarbage { archive: decoded.start, offset });
             }
         }

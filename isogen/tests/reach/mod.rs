@@ -5,7 +5,9 @@
 
 use bytes::Bytes;
 use isogen::initrd::Limits;
-use isogen::{Archive, BaseImage, Edits, Error, KargsEdit, KargsOperations, Packed, Plan, Segment, Source};
+use isogen::{
+    Archive, BaseImage, Difference, Edits, Error, KargsEdit, KargsOperations, Packed, Plan, Segment, Source,
+};
 
 /// Enough for every initrd of a fixture.
 const LIMITS: Limits = Limits { decoded: 8 << 20, kept: 1 << 20, members: 10_000 };
@@ -18,6 +20,7 @@ const LIMITS: Limits = Limits { decoded: 8 << 20, kept: 1 << 20, members: 10_000
 pub(crate) fn all_of(source: Source) -> Result<(), Error> {
     let image = BaseImage::from_source(source)?;
     tree(&image);
+    looks(&image);
     edits(&image);
     artifacts(&image);
     minimal(&image);
@@ -37,12 +40,18 @@ fn tree(image: &BaseImage) {
     let _ = volume.files_by_extent();
 }
 
+fn looks(image: &BaseImage) {
+    image.inspect().unwrap();
+    image.verify().unwrap();
+    assert!(Difference::between(image, image).unwrap().is_empty());
+}
+
 fn edits(image: &BaseImage) {
     let _ = (image.archive(), image.require_pristine());
     let packed = Packed::from_encoded(Bytes::from_static(b"070701"));
     if let Ok(plan) = image.plan(&Edits::new().archive(packed.clone())) {
         // Nothing but the area changes.
-        let area = image.require_ignition_area().unwrap().extent;
+        let area = image.ignition_area().unwrap().extent;
         assert_eq!(plan.len(), image.source().len());
         for change in plan.changes_in_place().unwrap() {
             let change = isogen::Extent::new(change.offset, change.segment.len()).unwrap();

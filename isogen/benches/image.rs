@@ -1,0 +1,166 @@
+//! What an image costs, one bench for each axis: opening it, planning an edit, finding a range, reading one, and editing
+//! it in place. The image is a sparse file of a GiB, as long as a real one, and the config has 100 KiB.
+//!
+//! `cargo bench -p isogen` takes half a minute, `cargo bench -p isogen -- --quick` a few seconds.
+
+#![allow(clippy::unwrap_used, missing_docs, reason = "a bench over an image of its own")]
+
+use std::fs::OpenOptions;
+use std::hint::black_box;
+use std::path::Path;
+use std::time::Duration;
+
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use fixtures::{Architecture, Era, Recipe};
+use isogen::{Archive, BaseImage, Edits, Encoding, KargsEdit, KargsOperations, Packed, Plan};
+
+const ROOTFS_LEN: u64 = 1 << 30;
+const CONFIG_LEN: usize = 100 << 10;
+
+/// The image, which is gone when the benches are over.
+struct Bench {
+    folder: tempfile::TempDir,
+    edits: Edits,
+    packed: Packed,
+    archive: Archive,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let recipe = Recipe::new(Architecture::X86_64, Era::E2024_12).rootfs_len(ROOTFS_LEN);
+        recipe.write_to(&folder.path().join("image.iso")).unwrap();
+        let mut archive = Archive::new();
+        archive.insert("config.ign", config());
+        let packed = archive.pack(Encoding::Gzip).unwrap();
+        let append = vec!["console=ttyS0".to_owned()];
+        let kargs = KargsEdit::Default(KargsOperations { append, ..KargsOperations::default() });
+        let edits = Edits::new().archive(packed.clone()).kargs(kargs);
+        Self { folder, edits, packed, archive }
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        self.folder.path().join("image.iso")
+    }
+
+    fn plan(&self) -> Plan {
+        open(&self.path()).plan(&self.edits).unwrap()
+    }
+}
+
+fn open(path: &Path) -> BaseImage {
+    BaseImage::open(path).unwrap()
+}
+
+/// A config that is mostly base64, as real ones are: it shrinks to three quarters.
+fn config() -> Vec<u8> {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut state = 1_u64;
+    let letters = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        LETTERS.get(usize::try_from(state >> 58).unwrap()).copied().unwrap()
+    });
+    letters.take(CONFIG_LEN).collect()
+}
+
+fn opening(criterion: &mut Criterion, bench: &Bench) {
+    let path = bench.path();
+    criterion.bench_function("open", |bencher| bencher.iter(|| open(black_box(&path))));
+}
+
+fn planning(criterion: &mut Criterion, bench: &Bench) {
+    let image = open(&bench.path());
+    let mut group = criterion.benchmark_group("plan");
+    group.bench_function("edits", |bencher| bencher.iter(|| image.plan(black_box(&bench.edits)).unwrap()));
+    // The base's digest is read once in the life of a base, not for each plan.
+    image.source().set_digest(isogen::Digest::of(b"known"));
+    let plan = image.plan(&bench.edits).unwrap();
+    group.bench_function("identity", |bencher| bencher.iter(|| black_box(&plan).identity().unwrap()));
+    group.bench_function("initrd", |bencher| {
+        bencher.iter(|| image.initrd([black_box(bench.packed.clone())]).unwrap());
+    });
+    group.bench_function("minimal", |bencher| bencher.iter(|| image.minimal(None).unwrap()));
+    for (name, encoding) in [("pack-gzip", Encoding::Gzip), ("pack-xz", Encoding::Xz)] {
+        group.bench_function(name, |bencher| bencher.iter(|| bench.archive.pack(encoding).unwrap()));
+    }
+    group.finish();
+}
+
+/// Offsets all over an artifact, the same ones each time.
+fn offsets(len: u64) -> impl FnMut() -> u64 {
+    let mut state = 7_u64;
+    move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 11) % len
+    }
+}
+
+fn looking_up(criterion: &mut Criterion, bench: &Bench) {
+    let plan = bench.plan();
+    let mut group = criterion.benchmark_group("lookup");
+    let range = |offset: u64| offset..offset + (64 << 10);
+    group.bench_function("segments", |bencher| {
+        let next = offsets(plan.len());
+        bencher.iter_batched(
+            next,
+            |at| plan.segments(range(at)).map(|segment| segment.len()).sum::<u64>(),
+            BatchSize::SmallInput,
+        );
+    });
+    group.finish();
+}
+
+fn reading(criterion: &mut Criterion, bench: &Bench) {
+    let image = open(&bench.path());
+    let plan = bench.plan();
+    let mut group = criterion.benchmark_group("read_at");
+    for (name, len) in [("4KiB", 4 << 10), ("64KiB", 64 << 10), ("1MiB", 1 << 20)] {
+        let mut buf = vec![0; len];
+        group.throughput(Throughput::Bytes(len as u64));
+        group.bench_function(name, |bencher| {
+            let next = offsets(plan.len() - len as u64);
+            bencher.iter_batched(next, |at| plan.read_at(&mut buf, at).unwrap(), BatchSize::SmallInput);
+        });
+    }
+    let mut buf = vec![0; 64 << 10];
+    let area = image.require_ignition_area().unwrap().extent;
+    group.throughput(Throughput::Bytes(buf.len() as u64));
+    group.bench_function("64KiB-of-config", |bencher| {
+        bencher.iter(|| plan.read_at(&mut buf, black_box(area.offset())).unwrap());
+    });
+    group.finish();
+}
+
+fn embedding(criterion: &mut Criterion, bench: &Bench) {
+    let path = bench.path();
+    criterion.bench_function("embed-in-place", |bencher| {
+        // As the command does it: open the image, plan the edit, write the changes and wait for the disk.
+        bencher.iter(|| {
+            let image = open(&path);
+            let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+            image
+                .plan(&bench.edits)
+                .unwrap()
+                .write_in_place(&file, image.require_ignition_area().unwrap().extent)
+                .unwrap();
+        });
+    });
+}
+
+fn axes(criterion: &mut Criterion) {
+    let bench = Bench::new();
+    for axis in [opening, planning, looking_up, reading, embedding] {
+        axis(criterion, &bench);
+    }
+}
+
+fn brief() -> Criterion {
+    Criterion::default().warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(2))
+}
+
+criterion_group! {
+    name = image;
+    config = brief();
+    targets = axes
+}
+criterion_main!(image);
