@@ -9,13 +9,13 @@ use crate::areas::{Features, IgnitionArea, SystemAreaHeaders, read_kargs};
 use crate::edits::Edits;
 use crate::eltorito::{BootCatalog, Platform};
 use crate::initrd::{Archive, ArchiveError, Limits};
-use crate::kargs::KargsAreas;
+use crate::kargs::{KargsAreas, KargsEdit};
 use crate::partitions::PartitionTables;
 use crate::plan::{Patch, Plan, Segment};
 use crate::pxe::DIRECTORY as PXE_DIRECTORY;
 use crate::volume::{Entry, Volume};
 use crate::write::EDIT_MARKER;
-use crate::{Error, Result, Source};
+use crate::{Error, Extent, Result, Source};
 
 /// The machine that an image is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -33,6 +33,17 @@ pub enum Architecture {
     S390x,
 }
 
+/// How a changed image is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// As the base: all changes are in its embed areas.
+    InPlace,
+    /// As the image describes its minimal form.
+    Described,
+    /// Anew, for this reason.
+    Relayout(&'static str),
+}
+
 /// An opened CoreOS live image. Immutable; everything that plans rely on has been read and checked.
 #[derive(Debug)]
 pub struct BaseImage {
@@ -44,6 +55,8 @@ pub struct BaseImage {
     ignition: Option<IgnitionArea>,
     kargs: Option<KargsAreas>,
     features: Features,
+    /// Whether an edit in place was begun and not completed.
+    interrupted: bool,
 }
 
 impl BaseImage {
@@ -66,12 +79,17 @@ impl BaseImage {
         let volume = Volume::read(&source)?;
         let headers = SystemAreaHeaders::read(&source)?;
         let ignition = IgnitionArea::read(&source, &volume, &headers)?;
-        let kargs = read_kargs(&source, &volume, &headers)?;
+        let mut kargs = read_kargs(&source, &volume, &headers)?;
         check_apart(&source, ignition, kargs.as_ref())?;
         if ignition.is_none() && volume.tree().find(PXE_DIRECTORY).is_none() {
             return Err(not_core_os(&source, &volume, PXE_DIRECTORY));
         }
+        let interrupted = ignition.map(|area| is_interrupted(&source, area)).transpose()?.unwrap_or_default();
+        if let Some(kargs) = &mut kargs {
+            kargs.interrupted = interrupted;
+        }
         Ok(Self {
+            interrupted,
             catalog: BootCatalog::read(&source, &volume)?,
             partitions: PartitionTables::read(&source)?,
             features: Features::read(&source, &volume)?,
@@ -177,12 +195,10 @@ impl BaseImage {
     /// interrupted.
     pub fn archive(&self) -> Result<Archive> {
         let extent = self.require_ignition_area()?.extent;
-        let area = Plan::of(Arc::clone(&self.source), [Segment::Base(extent)]);
-        let mut start = [0; EDIT_MARKER.len()];
-        area.read_at(&mut start, 0).map_err(|source| self.source.read_error(extent.offset(), source))?;
-        if start == *EDIT_MARKER {
-            return Err(Error::Interrupted { file: self.source.name().to_owned() });
+        if self.interrupted {
+            return Err(self.interrupted_error());
         }
+        let area = Plan::of(Arc::clone(&self.source), [Segment::Base(extent)]);
         Archive::read(area.reader(), Limits::AREA).map_err(|error| self.archive_error(extent.offset(), error))
     }
 
@@ -210,12 +226,64 @@ impl BaseImage {
         Ok(Plan::of(Arc::clone(&self.source), [Segment::Base(extent)]))
     }
 
+    /// The image with changes: [in place](Self::plan_in_place) where they fit into its embed areas, the minimal form
+    /// after its description where there is one, else [laid out anew](crate::relayout).
+    ///
+    /// # Errors
+    ///
+    /// Fails where a change is refused or the image has no area for it.
+    pub fn plan(&self, edits: &Edits) -> Result<Plan> {
+        match self.way(edits)? {
+            Way::InPlace => self.plan_in_place(edits),
+            Way::Described => self.plan_described(edits),
+            Way::Relayout(_) => self.plan_relayout(edits),
+        }
+    }
+
+    /// Which way [`plan`](Self::plan) takes for some edits, and why.
+    ///
+    /// # Errors
+    ///
+    /// Fails where a change is refused or the image has no area for it.
+    pub fn way(&self, edits: &Edits) -> Result<Way> {
+        if !edits.images.is_empty() {
+            return Ok(Way::Relayout("an initrd image is added"));
+        }
+        let in_place = Edits { minimal: None, ..edits.clone() };
+        match self.plan_in_place(&in_place) {
+            Err(Error::ArchiveTooLarge { .. }) => {
+                return Ok(Way::Relayout("the archive is larger than its area"));
+            }
+            Err(Error::Kargs { reason: crate::KargsError::TooLarge { .. }, .. }) => {
+                return Ok(Way::Relayout("the kernel arguments are longer than their areas"));
+            }
+            planned => drop(planned?),
+        }
+        match &edits.minimal {
+            None => Ok(Way::InPlace),
+            Some(_) if self.volume().file(crate::miniso::PATH).is_some() => Ok(Way::Described),
+            Some(_) => Ok(Way::Relayout("the image does not describe its minimal form")),
+        }
+    }
+
+    /// The minimal form after `miniso.dat`, with the other edits in its areas.
+    fn plan_described(&self, edits: &Edits) -> Result<Plan> {
+        let rootfs_url = edits.minimal.as_ref().and_then(|minimal| minimal.rootfs_url.as_deref());
+        let minimal = self.minimal(rootfs_url)?;
+        let kargs = edits.kargs.as_ref().map(|edit| self.minimal_kargs(edit, rootfs_url)).transpose()?;
+        let edits = Edits { minimal: None, kargs: kargs.map(KargsEdit::Set), ..edits.clone() };
+        let image =
+            Self::from_source(Source::new(self.source.name().to_owned(), minimal.len(), minimal.clone()))?;
+        Ok(image.plan(&edits)?.resolved(&minimal))
+    }
+
     /// The image with changes, all of them within its embed areas.
     ///
     /// # Errors
     ///
     /// Fails where a change does not fit, is refused, or the image has no area for it.
-    pub fn plan(&self, edits: &Edits) -> Result<Plan> {
+    pub fn plan_in_place(&self, edits: &Edits) -> Result<Plan> {
+        self.check_complete(edits)?;
         let mut patches = Vec::new();
         if let Some(archive) = &edits.archive {
             patches.extend(self.archive_patches(archive)?);
@@ -227,7 +295,19 @@ impl BaseImage {
         Plan::whole(Arc::clone(&self.source)).patched(patches)
     }
 
-    fn archive_patches(&self, archive: &bytes::Bytes) -> Result<[Patch; 2]> {
+    /// After an edit in place that was interrupted, only edits that replace all of its places make an image whole.
+    fn check_complete(&self, edits: &Edits) -> Result<()> {
+        let kargs =
+            matches!(&edits.kargs, Some(KargsEdit::Set(_) | KargsEdit::Reset | KargsEdit::Default(_)));
+        let whole = edits.archive.is_some() && (kargs || self.kargs.is_none());
+        if self.interrupted && !whole { Err(self.interrupted_error()) } else { Ok(()) }
+    }
+
+    fn interrupted_error(&self) -> Error {
+        Error::Interrupted { file: self.source.name().to_owned() }
+    }
+
+    pub(crate) fn archive_patches(&self, archive: &bytes::Bytes) -> Result<[Patch; 2]> {
         let area = self.require_ignition_area()?.extent;
         let len = archive.len() as u64;
         let Some(rest) = area.len().checked_sub(len) else {
@@ -264,6 +344,12 @@ impl BaseImage {
 fn not_core_os(source: &Source, volume: &Volume, missing: &'static str) -> Error {
     let (file, volume_id) = (source.name().to_owned(), volume.id().to_owned());
     Error::NotCoreOs { file, missing, volume_id }
+}
+
+/// Tells whether an area begins with the marker of an edit that was not completed.
+fn is_interrupted(source: &Source, area: IgnitionArea) -> Result<bool> {
+    let start = Extent::new(area.extent.offset(), area.extent.len().min(EDIT_MARKER.len() as u64));
+    Ok(start.map(|start| source.read_extent(start)).transpose()?.is_some_and(|start| start == EDIT_MARKER))
 }
 
 /// Areas that share bytes would undo each other's edits.

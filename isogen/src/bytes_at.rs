@@ -23,3 +23,7 @@ pub(crate) fn u32_be(bytes: &[u8], offset: usize) -> Option<u32> {
 pub(crate) fn u64_le(bytes: &[u8], offset: usize) -> Option<u64> {
     array(bytes, offset).map(u64::from_le_bytes)
 }
+
+pub(crate) fn u64_be(bytes: &[u8], offset: usize) -> Option<u64> {
+    array(bytes, offset).map(u64::from_be_bytes)
+}

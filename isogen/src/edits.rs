@@ -1,5 +1,7 @@
 //! What to change in an image.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 
 use crate::initrd::Packed;
@@ -13,6 +15,14 @@ use crate::kargs::KargsEdit;
 pub struct Edits {
     pub(crate) archive: Option<Bytes>,
     pub(crate) kargs: Option<KargsEdit>,
+    pub(crate) minimal: Option<Minimal>,
+    pub(crate) images: BTreeMap<String, Bytes>,
+}
+
+/// The minimal form: without root file system, which the live system fetches instead.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Minimal {
+    pub(crate) rootfs_url: Option<String>,
 }
 
 impl Edits {
@@ -30,6 +40,22 @@ impl Edits {
             Some(before) if !before.is_empty() => [before, packed.as_bytes().clone()].concat().into(),
             _ => packed.as_bytes().clone(),
         });
+        self
+    }
+
+    /// Leaves the root file system out. The live system fetches it from the URL; without one, somebody has to add that
+    /// kernel argument later.
+    #[must_use]
+    pub fn minimal(mut self, rootfs_url: Option<&str>) -> Self {
+        self.minimal = Some(Minimal { rootfs_url: rootfs_url.map(str::to_owned) });
+        self
+    }
+
+    /// Adds an initrd image as a file of its own, `images/NAME`, which the boot loaders load behind the Ignition area.
+    /// (On s390x, which loads a single initrd, it goes into that area.)
+    #[must_use]
+    pub fn initrd_image(mut self, name: impl Into<String>, packed: &Packed) -> Self {
+        self.images.insert(name.into(), packed.as_bytes().clone());
         self
     }
 

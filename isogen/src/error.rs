@@ -108,9 +108,14 @@ pub enum Error {
         /// Name of the image.
         file: String,
     },
-    /// A kernel argument or an edit of them is refused.
-    #[error(transparent)]
-    Kargs(#[from] crate::kargs::KargsError),
+    /// The kernel arguments of an image cannot be read, or an edit of them is refused.
+    #[error("{file}: {reason}")]
+    Kargs {
+        /// Name of the image.
+        file: String,
+        /// What is wrong.
+        reason: crate::kargs::KargsError,
+    },
     /// The packed archive does not fit into the area.
     #[error("Compressed initramfs is too large: {len} > {capacity} bytes of the Ignition area of {file}")]
     ArchiveTooLarge {

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 
 use crate::plan::{Patch, Segment};
-use crate::{Extent, Result, Source};
+use crate::{Error, Extent, Result, Source};
 
 /// Why kernel arguments are refused.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -90,6 +90,10 @@ pub enum KargsOrigin {
 /// All kernel-argument areas of an image.
 #[derive(Debug, Clone)]
 pub struct KargsAreas {
+    /// The name of the image.
+    pub(crate) file: String,
+    /// Whether an edit in place was not completed, so that nobody knows what the areas hold.
+    pub(crate) interrupted: bool,
     pub(crate) areas: Vec<KargsArea>,
     pub(crate) default: Option<String>,
     pub(crate) origin: KargsOrigin,
@@ -104,7 +108,7 @@ impl KargsArea {
         self.pad.unwrap_or('#')
     }
 
-    fn end(&self) -> char {
+    pub(crate) fn end(&self) -> char {
         self.end.unwrap_or('\n')
     }
 
@@ -123,7 +127,11 @@ impl KargsArea {
 
     /// The bytes of the area when it holds `kargs`.
     fn filled(&self, kargs: &str) -> Result<Bytes, KargsError> {
-        let capacity = self.contents.len();
+        self.filled_to(kargs, self.contents.len())
+    }
+
+    /// The bytes of an area of its kind with `capacity` bytes.
+    pub(crate) fn filled_to(&self, kargs: &str, capacity: usize) -> Result<Bytes, KargsError> {
         let mut bytes = format!("{kargs}{}", self.end()).into_bytes();
         if bytes.len() > capacity {
             return Err(KargsError::TooLarge { len: bytes.len(), capacity });
@@ -159,16 +167,27 @@ impl KargsAreas {
     /// # Errors
     ///
     /// Fails for an image that does not record them.
-    pub fn default(&self) -> Result<&str, KargsError> {
-        self.default.as_deref().ok_or(KargsError::NoDefault)
+    pub fn default(&self) -> Result<&str> {
+        self.default.as_deref().ok_or_else(|| self.error(KargsError::NoDefault))
+    }
+
+    fn error(&self, reason: KargsError) -> Error {
+        Error::Kargs { file: self.file.clone(), reason }
     }
 
     /// The arguments that the image has now.
     ///
     /// # Errors
     ///
-    /// Fails where the areas are not text or differ from each other.
-    pub fn current(&self) -> Result<&str, KargsError> {
+    /// Fails where the areas are not text or differ from each other, or where an edit in place was interrupted.
+    pub fn current(&self) -> Result<&str> {
+        if self.interrupted {
+            return Err(Error::Interrupted { file: self.file.clone() });
+        }
+        self.text().map_err(|reason| self.error(reason))
+    }
+
+    fn text(&self) -> Result<&str, KargsError> {
         let [first, others @ ..] = self.areas.as_slice() else { return Ok("") };
         let text = first.text()?;
         for other in others {
@@ -190,16 +209,14 @@ impl KargsAreas {
     ///
     /// Fails where the arguments cannot be read or an operation is refused. Whether they fit is told by
     /// [`patches`](Self::patches).
-    pub fn edited(&self, edit: &KargsEdit) -> Result<String, KargsError> {
-        Ok(match edit {
-            KargsEdit::Set(kargs) => {
-                check_control(kargs)?;
-                kargs.trim().to_owned()
-            }
-            KargsEdit::Reset => self.default()?.to_owned(),
-            KargsEdit::Current(operations) => operations.apply(self.current()?)?,
-            KargsEdit::Default(operations) => operations.apply(self.default()?)?,
-        })
+    pub fn edited(&self, edit: &KargsEdit) -> Result<String> {
+        let edited = match edit {
+            KargsEdit::Set(kargs) => check_control(kargs).map(|()| kargs.trim().to_owned()),
+            KargsEdit::Reset => Ok(self.default()?.to_owned()),
+            KargsEdit::Current(operations) => operations.apply(self.current()?),
+            KargsEdit::Default(operations) => operations.apply(self.default()?),
+        };
+        edited.map_err(|reason| self.error(reason))
     }
 
     /// The changes that put `kargs` into every area.
@@ -207,9 +224,9 @@ impl KargsAreas {
     /// # Errors
     ///
     /// Fails where they do not fit.
-    pub fn patches(&self, kargs: &str) -> Result<Vec<Patch>, KargsError> {
+    pub fn patches(&self, kargs: &str) -> Result<Vec<Patch>> {
         let patch = |area: &KargsArea| {
-            let segment = Segment::Bytes(area.filled(kargs)?);
+            let segment = Segment::Bytes(area.filled(kargs).map_err(|reason| self.error(reason))?);
             Ok(Patch { offset: area.extent.offset(), segment })
         };
         self.areas.iter().map(patch).collect()

@@ -22,10 +22,12 @@ use crate::base::BaseImage;
 use crate::bytes_at::array;
 use crate::digest::Digest;
 use crate::extent::{Extent, Sector};
+use crate::kargs::{KargsEdit, KargsOperations};
 use crate::plan::{Patch, Plan, Segment};
+pub(crate) use crate::pxe::ROOTFS;
 use crate::{Error, Result, Source};
 
-const PATH: &str = "coreos/miniso.dat";
+pub(crate) const PATH: &str = "coreos/miniso.dat";
 const MAGIC: &[u8] = b"MINISO\0\0";
 const VERSION: u64 = 1;
 /// Largest description that is read. Builders reserve 16 KiB.
@@ -281,7 +283,7 @@ impl BaseImage {
         let plan = self.minimal_description()?.plan(self.source());
         let minimal =
             Self::from_source(Source::new(self.source().name().to_owned(), plan.len(), plan.clone()))?;
-        let mut patches = minimal.minimal_kargs(rootfs.as_deref())?;
+        let mut patches = minimal.minimal_patches(rootfs.as_deref())?;
         patches.extend(minimal.minimal_kargs_description()?);
         plan.patched(patches)
     }
@@ -289,22 +291,20 @@ impl BaseImage {
     /// Of a minimal image as it was mastered: its kernel arguments without the ISO's label.
     fn minimal_default(&self) -> Result<String> {
         let kargs = self.require_kargs()?;
-        let current = kargs.current()?;
-        let label = current.split_whitespace().find(|argument| argument.starts_with(LIVE_ISO));
-        let Some(label) = label else {
-            return Err(Error::NotFound {
-                file: self.source().name().to_owned(),
-                path: format!("kernel argument {LIVE_ISO}"),
-            });
-        };
-        let delete = vec![label.to_owned()];
-        Ok(crate::kargs::KargsOperations { delete, ..Default::default() }.apply(current)?)
+        without_label(self, kargs.current()?)
     }
 
-    fn minimal_kargs(&self, rootfs: Option<&str>) -> Result<Vec<Patch>> {
+    /// Edited kernel arguments as a minimal ISO has them: without the label, with the root file system's URL.
+    pub(crate) fn minimal_kargs(&self, edit: &KargsEdit, rootfs_url: Option<&str>) -> Result<String> {
+        let kargs = without_label(self, &self.require_kargs()?.edited(edit)?)?;
+        let rootfs = rootfs_url.map(rootfs_argument).transpose()?;
+        Ok(rootfs.map_or(kargs.clone(), |rootfs| format!("{kargs} {rootfs}")))
+    }
+
+    fn minimal_patches(&self, rootfs: Option<&str>) -> Result<Vec<Patch>> {
         let default = self.minimal_default()?;
         let kargs = rootfs.map_or(default.clone(), |argument| format!("{default} {argument}"));
-        Ok(self.require_kargs()?.patches(&kargs)?)
+        self.require_kargs()?.patches(&kargs)
     }
 
     /// `kargs.json` with the new default, filled with spaces to its old length.
@@ -327,6 +327,19 @@ impl BaseImage {
         json.resize(len, b' ');
         Ok(Some(Patch { offset: extent.offset(), segment: Segment::Bytes(json.into()) }))
     }
+}
+
+/// Kernel arguments without the label of the ISO that holds the root file system.
+pub(crate) fn without_label(image: &BaseImage, kargs: &str) -> Result<String> {
+    let label = kargs.split_whitespace().find(|argument| argument.starts_with(LIVE_ISO));
+    let Some(label) = label else {
+        let path = format!("kernel argument {LIVE_ISO}");
+        return Err(Error::NotFound { file: image.source().name().to_owned(), path });
+    };
+    let delete = vec![label.to_owned()];
+    let operations = KargsOperations { delete, ..KargsOperations::default() };
+    let file = image.source().name().to_owned();
+    operations.apply(kargs).map_err(|reason| Error::Kargs { file, reason })
 }
 
 /// The kernel argument for a root file system's URL, in double quotes where GRUB would take a character for its own.

@@ -180,6 +180,16 @@ impl Plan {
         Self::of(Arc::clone(&self.source), self.segments(0..self.len).chain(more))
     }
 
+    /// The same artifact, of a plan whose base is itself what `inner` describes.
+    #[must_use]
+    pub fn resolved(&self, inner: &Self) -> Self {
+        let resolve = |placed: &Placed| match &placed.segment {
+            Segment::Base(extent) => inner.segments(extent.offset()..extent.end()).collect(),
+            other => vec![other.clone()],
+        };
+        Self::of(Arc::clone(&inner.source), self.segments.iter().flat_map(resolve))
+    }
+
     /// The number of bytes.
     #[must_use]
     pub fn len(&self) -> u64 {

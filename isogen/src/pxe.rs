@@ -13,7 +13,7 @@ use crate::{Error, Result};
 /// The folder of the artifacts.
 pub(crate) const DIRECTORY: &str = "images/pxeboot";
 const INITRD: &str = "images/pxeboot/initrd.img";
-const ROOTFS: &str = "images/pxeboot/rootfs.img";
+pub(crate) const ROOTFS: &str = "images/pxeboot/rootfs.img";
 /// What a kernel has been called over the years.
 const KERNELS: [&str; 2] = ["images/pxeboot/vmlinuz", "images/pxeboot/kernel.img"];
 /// On s390x: the address and size of the initrd, which are loaded beside it.

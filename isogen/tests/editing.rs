@@ -202,16 +202,20 @@ fn what_fills_an_area_fits_and_one_byte_more_does_not() {
         let capacity = good.truth.ignition.unwrap().len as usize;
         let plan = |len: usize| {
             let packed = Packed::from_encoded(vec![b'x'; len].into());
-            image.plan(&Edits::new().archive(packed))
+            image.plan_in_place(&Edits::new().archive(packed))
         };
         assert!(plan(capacity).is_ok());
         assert!(matches!(plan(capacity + 4), Err(Error::ArchiveTooLarge { .. })), "{}", good.name());
         if let Some(area) = good.truth.kargs.first() {
-            let set = |len: usize| image.plan(&Edits::new().kargs(KargsEdit::Set("k".repeat(len))));
+            let set = |len: usize| image.plan_in_place(&Edits::new().kargs(KargsEdit::Set("k".repeat(len))));
             let full = set(area.len as usize - 1).unwrap();
             assert_eq!(reopened(&full).kargs().unwrap().current().unwrap().len(), area.len as usize - 1);
             let refused = set(area.len as usize);
-            assert!(matches!(refused, Err(Error::Kargs(KargsError::TooLarge { .. }))), "{}", good.name());
+            assert!(
+                matches!(refused, Err(Error::Kargs { reason: KargsError::TooLarge { .. }, .. })),
+                "{}",
+                good.name()
+            );
         }
     }
 }

@@ -37,7 +37,7 @@ fn chain(error: &dyn std::error::Error) -> String {
 fn says_where(error: &Error, file: &str) -> bool {
     let text = chain(error);
     // The areas do not know the name of their image; whoever reports the error does.
-    let named = text.contains(file) || matches!(error, Error::Kargs(_));
+    let named = text.contains(file);
     let placed = text.contains("byte ") || text.contains("coreos/") || text.contains("system area");
     // These are about the whole file, and give the numbers or the digests.
     named && (placed || matches!(error, Error::Incomplete { .. } | Error::MinimalDigest { .. }))

@@ -12,7 +12,7 @@ use isogen::{Archive, BaseImage, Source};
 use serde_json::{Value, json};
 
 use super::input::{self, below, create_file};
-use super::output::{print_json, print_line};
+use super::output::{print_json, print_line, print_path};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -196,7 +196,7 @@ impl ExtractInitrd {
         for (name, contents) in archive.iter() {
             let path = path(name)?;
             if self.verbose {
-                print_line(path.display())?;
+                print_path(&path)?;
             }
             create_file(&path, contents)?;
         }

@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -13,6 +14,12 @@ pub(super) struct EditOptions {
     /// Write ISO to a new output file
     #[arg(short, long, value_name = "path")]
     output: Option<String>,
+    /// Lay the image out anew where a change does not fit
+    ///
+    /// Without it, a change has to fit into the areas that the image provides. With it, files of any size do; the
+    /// result has to be a new file or stdout.
+    #[arg(long)]
+    grow: bool,
     /// ISO image
     #[arg(value_name = "ISO")]
     input: String,
@@ -23,6 +30,7 @@ pub(super) struct Editing {
     /// The image.
     pub(super) image: BaseImage,
     target: Target,
+    grow: bool,
 }
 
 enum Target {
@@ -49,7 +57,7 @@ impl EditOptions {
                 (Source::from_file(reader, iso)?, Target::InPlace(file))
             }
         };
-        Ok(Editing { image: BaseImage::from_source(source)?, target })
+        Ok(Editing { image: BaseImage::from_source(source)?, target, grow: self.grow })
     }
 }
 
@@ -70,7 +78,7 @@ impl Editing {
 
     /// Writes the image with changes.
     pub(super) fn write(self, edits: &Edits) -> Result<()> {
-        let plan = self.image.plan(edits)?;
+        let plan = if self.grow { self.image.plan(edits)? } else { self.image.plan_in_place(edits)? };
         match self.target {
             Target::InPlace(file) => {
                 plan.write_in_place(&file, self.image.require_ignition_area()?.extent)?
@@ -110,6 +118,14 @@ pub(super) fn write_bytes(path: Option<&str>, bytes: &[u8]) -> Result<()> {
 pub(super) fn print_bytes(bytes: &[u8]) -> Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(bytes).and_then(|()| stdout.flush()).context("writing to stdout")
+}
+
+/// Prints the path of a file that is being written. That nobody reads it is no reason to stop.
+pub(super) fn print_path(path: &Path) -> Result<()> {
+    match writeln!(io::stdout(), "{}", path.display()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error).context("writing to stdout"),
+        _ => Ok(()),
+    }
 }
 
 /// Prints a line.

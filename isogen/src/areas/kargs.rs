@@ -70,7 +70,7 @@ fn described(source: &Source, volume: &Volume, description: &KargsDescription) -
         areas.push(KargsArea { pad: file.pad, end: file.end, ..KargsArea::read(source, extent)? });
     }
     let default = Some(description.default.trim().to_owned());
-    collect(areas, default, KargsOrigin::Description).map_err(bad)
+    collect(source, areas, default, KargsOrigin::Description).map_err(bad)
 }
 
 fn from_header(source: &Source, header: &KargsHeader) -> Result<KargsAreas> {
@@ -87,13 +87,15 @@ fn from_header(source: &Source, header: &KargsHeader) -> Result<KargsAreas> {
         let extent = extent.ok_or_else(|| bad(format!("offset {offset} does not lie in the image")))?;
         KargsArea::read(source, extent)
     };
-    let default = read(header.default_offset)?.text()?.to_owned();
+    let default = read(header.default_offset)?;
+    let default = default.text().map_err(|error| bad(error.to_string()))?.to_owned();
     let areas = header.offsets.iter().map(|offset| read(*offset)).collect::<Result<Vec<_>>>()?;
-    collect(areas, Some(default), KargsOrigin::Header).map_err(bad)
+    collect(source, areas, Some(default), KargsOrigin::Header).map_err(bad)
 }
 
 /// Puts areas in the order of the image and makes sure that they do not share bytes.
 pub(super) fn collect(
+    source: &Source,
     mut areas: Vec<KargsArea>,
     default: Option<String>,
     origin: KargsOrigin,
@@ -107,5 +109,5 @@ pub(super) fn collect(
     if let Some([a, b]) = areas.array_windows().find(|[a, b]| a.extent.overlaps(b.extent)) {
         return Err(format!("the areas {} and {} overlap", a.extent, b.extent));
     }
-    Ok(KargsAreas { areas, default, origin })
+    Ok(KargsAreas { file: source.name().to_owned(), interrupted: false, areas, default, origin })
 }

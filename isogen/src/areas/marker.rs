@@ -34,7 +34,7 @@ pub(super) fn search(source: &Source, volume: &Volume) -> Result<Option<KargsAre
         }
     }
     let alike = areas.array_windows().all(|[a, b]| a.extent.len() == b.extent.len());
-    Ok(if alike { collect(areas, None, KargsOrigin::Marker).ok() } else { None })
+    Ok(if alike { collect(source, areas, None, KargsOrigin::Marker).ok() } else { None })
 }
 
 /// The area of a config: from the first argument up to the last `#` before the marker, which stays outside.

@@ -30,6 +30,8 @@ impl Limits {
 /// Longest name with its NULs: the kernel's own limit, plus the zeros that some writers add to align the data to a
 /// page.
 const MAX_NAME_LEN: u32 = 3 * 4096;
+/// Longest path that a kernel makes a file of.
+const MAX_PATH: usize = 4095;
 /// Most memory that a decoder may take: the preset 9 of xz needs 65 MiB, `zstd --ultra` 128 MiB.
 const DECODER_MEMORY: u64 = 256 << 20;
 /// Bytes read at a time.
@@ -274,6 +276,9 @@ impl<R: Read> Decoded<R> {
         // Some writers fill up with NULs until the data stands at a page boundary.
         while name.last() == Some(&0) {
             name.pop();
+        }
+        if name.is_empty() || name.len() > MAX_PATH {
+            return Err(self.malformed("cpio name", "1 to 4095 bytes", name.len().to_string()));
         }
         if name.contains(&0) {
             return Err(self.malformed("cpio name", "no NUL inside", name.escape_ascii().to_string()));

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use isogen::BaseImage;
+use isogen::{BaseImage, Edits, Plan, Segment};
 use isogen::write::{Access, NewFile};
 
 use crate::cli::input::create_directory;
-use crate::cli::output::{print_line, refuse_terminal, write_stdout};
+use crate::cli::output::{print_path, refuse_terminal, write_stdout};
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum Command {
@@ -47,7 +47,7 @@ impl Pxe {
         let stem = self.input.file_stem().context("the image's path has no file name")?.to_string_lossy();
         for file in files {
             let path = self.output_dir.join(format!("{stem}-{}", file.name));
-            print_line(path.display())?;
+            print_path(&path)?;
             write_shared(&path, &file.plan)?;
         }
         Ok(())
@@ -62,6 +62,12 @@ pub(in crate::cli) struct MinimalIso {
     /// Inject rootfs URL karg into minimal ISO
     #[arg(long, value_name = "URL")]
     rootfs_url: Option<String>,
+    /// Make the minimal ISO by a new layout where the image does not describe it
+    #[arg(long)]
+    relayout: bool,
+    /// Print how the minimal ISO is made up, on stderr
+    #[arg(long)]
+    stats: bool,
     /// ISO image
     #[arg(value_name = "ISO")]
     input: String,
@@ -87,8 +93,15 @@ impl MinimalIso {
         let rootfs = rootfs.transpose()?;
         // Opening the output comes early, so that a name that is taken costs no work; it appears at the end.
         let output = (!to_stdout).then(|| NewFile::create(&self.output, Access::Private)).transpose()?;
-        image.verify_minimal()?;
-        let plan = image.minimal(self.rootfs_url.as_deref())?;
+        let plan = match image.verify_minimal() {
+            Err(isogen::Error::NoMinimal { .. }) if self.relayout => {
+                image.plan(&Edits::new().minimal(self.rootfs_url.as_deref()))?
+            }
+            verified => verified.and_then(|()| image.minimal(self.rootfs_url.as_deref()))?,
+        };
+        if self.stats {
+            print_stats(&plan);
+        }
         match output {
             Some(file) => {
                 file.write_plan(&plan)?;
@@ -104,7 +117,22 @@ impl MinimalIso {
     }
 }
 
-fn write_shared(path: &Path, plan: &isogen::Plan) -> Result<()> {
+/// How much of an image is its base's, and how much its own.
+fn print_stats(plan: &Plan) {
+    let count = |wanted: fn(&Segment) -> bool| -> u64 {
+        plan.layout().iter().map(|placed| &placed.segment).filter(|it| wanted(it)).map(Segment::len).sum()
+    };
+    let shared = count(|segment| matches!(segment, Segment::Base(_)));
+    let emitted = count(|segment| matches!(segment, Segment::Bytes(_)));
+    let zeros = count(|segment| matches!(segment, Segment::Zero(_)));
+    let segments = plan.layout().len();
+    eprintln!(
+        "{} bytes in {segments} segments: {shared} shared with the base, {emitted} emitted, {zeros} zeros",
+        plan.len()
+    );
+}
+
+fn write_shared(path: &Path, plan: &Plan) -> Result<()> {
     let file = NewFile::create(path, Access::Shared)?;
     file.write_plan(plan)?;
     Ok(file.commit()?)

@@ -9,7 +9,7 @@ use isogen::initrd::{Limits, NETWORK_DIRECTORY};
 use isogen::{Archive, Encoding};
 
 use crate::cli::input::{self, create_directory};
-use crate::cli::output::{print_bytes, print_line, write_bytes};
+use crate::cli::output::{print_bytes, print_line, print_path, write_bytes};
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum Command {
@@ -112,7 +112,7 @@ fn extract_to(directory: PathBuf, archive: &Archive) -> Result<()> {
     create_directory(&directory)?;
     for (name, contents) in archive.network() {
         let path = input::below(&directory, name)?;
-        print_line(path.display())?;
+        print_path(&path)?;
         input::create_file(&path, contents)?;
     }
     Ok(())

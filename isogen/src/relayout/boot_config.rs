@@ -1,0 +1,122 @@
+//! The configs of the boot loaders: `grub.cfg` and `isolinux.cfg`.
+//!
+//! ```text
+//! linux /images/pxeboot/vmlinuz ARGUMENTS          append initrd=A,B ARGUMENTS
+//! ####…#### COREOS_KARG_EMBED_AREA                 ####…#### COREOS_KARG_EMBED_AREA
+//! initrd A B
+//! ```
+//!
+//! In GRUB's the initrds have a line of their own, behind the arguments; in isolinux' they stand before them on the
+//! same line, so that naming another one moves the area.
+
+use crate::extent::Extent;
+
+/// A config with its kernel-argument area.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct BootConfig {
+    text: Vec<u8>,
+    area: Extent,
+}
+
+impl BootConfig {
+    /// Takes the text of a config and where the area is in it; none where it is not in it.
+    pub(super) fn new(text: Vec<u8>, area: Extent) -> Option<Self> {
+        (area.end() <= text.len() as u64).then_some(Self { text, area })
+    }
+
+    pub(super) fn into_text(self) -> Vec<u8> {
+        self.text
+    }
+
+    /// Where the area is.
+    pub(super) fn area(&self) -> Extent {
+        self.area
+    }
+
+    /// Puts other bytes in the place of the area.
+    pub(super) fn set_area(&mut self, bytes: &[u8]) {
+        let (start, end) = self.bounds();
+        self.text.splice(start..end, bytes.iter().copied());
+        self.area = Extent::new(self.area.offset(), bytes.len() as u64).unwrap_or(self.area);
+    }
+
+    /// Names one more initrd behind the others; tells whether there were others to name it behind.
+    pub(super) fn add_initrd(&mut self, path: &str) -> bool {
+        let (start, end) = self.bounds();
+        let before = self.text.get(..start).unwrap_or_default();
+        let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        if let Some(at) = find(&self.text, b"initrd=", line_start..start) {
+            let rest = self.text.get(at..start).unwrap_or_default();
+            let word = rest.iter().position(u8::is_ascii_whitespace).map_or(start, |len| at + len);
+            let added = format!(",{path}");
+            self.area =
+                Extent::new(self.area.offset() + added.len() as u64, self.area.len()).unwrap_or(self.area);
+            self.text.splice(word..word, added.bytes());
+            return true;
+        }
+        let Some(at) = self.initrd_line(end) else { return false };
+        let rest = self.text.get(at..).unwrap_or_default();
+        let line_end = rest.iter().position(|byte| *byte == b'\n').map_or(self.text.len(), |len| at + len);
+        self.text.splice(line_end..line_end, format!(" {path}").bytes());
+        true
+    }
+
+    /// Where GRUB's `initrd` line begins, behind the area.
+    fn initrd_line(&self, from: usize) -> Option<usize> {
+        let mut at = from;
+        for line in self.text.get(from..)?.split_inclusive(|byte| *byte == b'\n') {
+            if line.trim_ascii_start().starts_with(b"initrd ") {
+                return Some(at);
+            }
+            at += line.len();
+        }
+        None
+    }
+
+    fn bounds(&self) -> (usize, usize) {
+        let place = |at: u64| usize::try_from(at).unwrap_or(self.text.len());
+        (place(self.area.offset()), place(self.area.end()))
+    }
+}
+
+fn find(text: &[u8], word: &[u8], range: std::ops::Range<usize>) -> Option<usize> {
+    let start = range.start;
+    text.get(range)?.windows(word.len()).position(|window| window == word).map(|at| start + at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(text: &str, area: &str) -> BootConfig {
+        let offset = text.find(area).unwrap() as u64;
+        BootConfig::new(text.into(), Extent::new(offset, area.len() as u64).unwrap()).unwrap()
+    }
+
+    fn text(config: BootConfig) -> String {
+        String::from_utf8(config.into_text()).unwrap()
+    }
+
+    #[test]
+    fn grub_lists_initrds_behind_the_area() {
+        let mut grub = config("\tlinux /vmlinuz quiet\n##\n\tinitrd /a /b\n}\n", "quiet\n#");
+        let area = grub.area();
+        assert!(grub.add_initrd("/c"));
+        assert_eq!(grub.area(), area);
+        grub.set_area(b"rw\n#####");
+        assert_eq!(text(grub), "\tlinux /vmlinuz rw\n######\n\tinitrd /a /b /c\n}\n");
+    }
+
+    #[test]
+    fn isolinux_lists_initrds_before_the_area_which_moves() {
+        let mut isolinux = config("  append initrd=/a,/b quiet\n##\n", "quiet\n#");
+        assert!(isolinux.add_initrd("/c"));
+        isolinux.set_area(b"rw\n#");
+        assert_eq!(text(isolinux), "  append initrd=/a,/b,/c rw\n##\n");
+    }
+
+    #[test]
+    fn a_config_without_initrds_is_told() {
+        assert!(!config("linux /vmlinuz quiet\n##\n", "quiet\n#").add_initrd("/c"));
+    }
+}

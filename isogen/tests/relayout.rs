@@ -1,0 +1,219 @@
+//! Images laid out anew: what our own reader makes of every fixture after every kind of change.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use bytes::Bytes;
+use fixtures::Recipe;
+use isogen::verify::Outcome;
+use isogen::{
+    Archive, BaseImage, Contents, Edits, Encoding, FileOperations, KargsEdit, KargsOperations, Plan, Segment,
+    Source, Way,
+};
+
+const URL: &str = "http://192.0.2.1/rootfs?arch=x86_64&version=4.20";
+
+fn images() -> impl Iterator<Item = BaseImage> {
+    Recipe::all()
+        .map(|recipe| BaseImage::from_source(Source::from_bytes(recipe.file_name(), recipe.build())).unwrap())
+}
+
+fn open(plan: &Plan) -> BaseImage {
+    BaseImage::from_source(Source::new("new".into(), plan.len(), plan.clone())).unwrap()
+}
+
+/// Opens a product and demands that it is sound.
+fn sound(plan: &Plan, name: &str) -> BaseImage {
+    let image = open(plan);
+    for check in image.verify().unwrap() {
+        let ignored = check.name == "minimal iso" && image.volume().file("coreos/miniso.dat").is_some();
+        assert!(ignored || !matches!(check.outcome, Outcome::Wrong(_)), "{name}: {check:?}");
+    }
+    image
+}
+
+fn paths(image: &BaseImage) -> Vec<String> {
+    let mut paths: Vec<String> = image.inspect().unwrap().files.into_iter().map(|file| file.path).collect();
+    paths.sort();
+    paths
+}
+
+fn contents(image: &BaseImage, path: &str) -> Vec<u8> {
+    image.file(path).unwrap().read_all(1 << 30).unwrap()
+}
+
+/// An archive that no compression brings below `len`.
+fn large_archive(len: usize) -> Archive {
+    let mut archive = Archive::new();
+    archive.insert("config.ign", noise(len));
+    archive
+}
+
+fn noise(len: usize) -> Vec<u8> {
+    let mut state = 0x2545_F491_4F6C_DD1D_u64;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()[3]
+    };
+    std::iter::repeat_with(next).take(len).collect()
+}
+
+#[test]
+fn no_operations_are_the_identity() {
+    for image in images() {
+        let plan = image.relayout(&FileOperations::new()).unwrap();
+        assert_eq!(plan.layout().len(), 1);
+        assert_eq!(plan.len(), image.source().len());
+    }
+}
+
+#[test]
+fn a_file_that_is_dropped_is_gone_and_all_others_read_the_same() {
+    for image in images() {
+        let name = image.source().name().to_owned();
+        let mut operations = FileOperations::new();
+        operations.drop_file("images/pxeboot/rootfs.img");
+        let new = sound(&image.relayout(&operations).unwrap(), &name);
+        let mut expected = paths(&image);
+        expected.retain(|path| path != "images/pxeboot/rootfs.img");
+        assert_eq!(paths(&new), expected, "{name}");
+        for path in expected.iter().filter(|path| new.volume().file(path).is_some()) {
+            // The boot info table says where its file is.
+            assert!(contents(&new, path) == contents(&image, path), "{name}: {path}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_dropped_and_added_back_reads_the_same() {
+    for image in images() {
+        let name = image.source().name().to_owned();
+        let rootfs = contents(&image, "images/pxeboot/rootfs.img");
+        let mut operations = FileOperations::new();
+        operations.put_file("images/pxeboot/rootfs.img", Contents::from(Bytes::from(rootfs.clone())));
+        let new = sound(&image.relayout(&operations).unwrap(), &name);
+        assert_eq!(paths(&new), paths(&image), "{name}");
+        assert!(contents(&new, "images/pxeboot/rootfs.img") == rootfs, "{name}");
+    }
+}
+
+/// So many that their directory has to move, and with it its place in its parent, its children and the path tables.
+#[test]
+fn added_files_may_outgrow_their_directory() {
+    for image in images() {
+        let name = image.source().name().to_owned();
+        let mut operations = FileOperations::new();
+        for number in 0..60 {
+            let contents = Contents::new(vec![Segment::Bytes(vec![number; 10 + usize::from(number)].into())]);
+            operations.put_file(format!("images/added_file_{number}.img"), contents);
+        }
+        let new = sound(&image.relayout(&operations).unwrap(), &name);
+        assert_eq!(paths(&new).len(), paths(&image).len() + 60, "{name}");
+        assert_eq!(contents(&new, "images/added_file_59.img"), vec![59; 69], "{name}");
+        let kernel = |image: &BaseImage| image.kernel().unwrap().read_all(1 << 30).unwrap();
+        assert!(kernel(&new) == kernel(&image), "{name}");
+        if let (Some(tree), Some(joliet)) = (Some(new.volume().tree()), new.volume().joliet_tree()) {
+            assert_eq!(
+                tree.find("images/added_file_7.img").unwrap().extent,
+                joliet.find("images/added_file_7.img").unwrap().extent
+            );
+        }
+    }
+}
+
+#[test]
+fn an_archive_of_any_size_fits() {
+    for image in images().filter(|image| image.ignition_area().is_some()) {
+        let name = image.source().name().to_owned();
+        let archive = large_archive(700_000);
+        let edits = Edits::new().archive(archive.pack(Encoding::Gzip).unwrap());
+        assert!(matches!(image.way(&edits).unwrap(), Way::Relayout(_)));
+        let new = sound(&image.plan(&edits).unwrap(), &name);
+        assert!(new.archive().unwrap() == archive, "{name}");
+        assert_eq!(new.require_ignition_area().unwrap().extent.len(), 1 << 20, "{name}");
+        // What was laid out anew can be edited in place, and reset.
+        let reset = new.plan_in_place(&Edits::new().archive(Default::default())).unwrap();
+        assert!(open(&reset).archive().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn kernel_arguments_may_be_longer_than_their_area() {
+    for image in images().filter(|image| image.kargs().is_some()) {
+        let name = image.source().name().to_owned();
+        let long = format!("long={}", "x".repeat(1500));
+        let operations = KargsOperations { append: vec![long.clone()], ..KargsOperations::default() };
+        let edits = Edits::new().kargs(KargsEdit::Current(operations));
+        let header_only = image.volume().file("coreos/kargs.json").is_none();
+        if header_only || image.architecture() == Some(isogen::Architecture::S390x) {
+            assert!(image.plan(&edits).is_err(), "{name}");
+            continue;
+        }
+        let new = sound(&image.plan(&edits).unwrap(), &name);
+        assert!(new.kargs().unwrap().current().unwrap().ends_with(&long), "{name}");
+        assert_eq!(
+            new.kargs().unwrap().default().unwrap(),
+            image.kargs().unwrap().default().unwrap(),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_minimal_iso_takes_more_initrd_images() {
+    for image in images().filter(|image| image.kargs().is_some()) {
+        let name = image.source().name().to_owned();
+        let network = large_archive(5000).pack(Encoding::Stored).unwrap();
+        let edits = Edits::new().minimal(Some(URL)).initrd_image("network.img", &network);
+        if image.volume().file("coreos/kargs.json").is_none() {
+            assert!(image.plan(&edits).is_err(), "{name}");
+            continue;
+        }
+        let new = sound(&image.plan(&edits).unwrap(), &name);
+        assert!(new.volume().file("images/pxeboot/rootfs.img").is_none(), "{name}");
+        let kargs = new.kargs().unwrap();
+        let current = kargs.current().unwrap();
+        assert!(current.ends_with(&format!("coreos.live.rootfs_url=\"{URL}\"")), "{name}: {current}");
+        assert!(!current.contains("coreos.liveiso"), "{name}");
+        assert!(!kargs.default().unwrap().contains("coreos.live"), "{name}");
+        if image.architecture() == Some(isogen::Architecture::S390x) {
+            assert_eq!(new.archive().unwrap(), large_archive(5000), "{name}");
+        } else {
+            assert!(contents(&new, "images/network.img") == **network.as_bytes(), "{name}");
+            for area in new.inspect().unwrap().kargs.unwrap().areas {
+                let config = String::from_utf8(contents(&new, &area.file.unwrap())).unwrap();
+                assert!(config.contains("/images/network.img"), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn ways_to_a_minimal_iso_agree_in_what_they_mean() {
+    for image in images().filter(|image| image.kargs().is_some()) {
+        let name = image.source().name().to_owned();
+        let edits = Edits::new().minimal(Some(URL));
+        let described = image.way(&edits).unwrap() == Way::Described;
+        assert_eq!(described, image.volume().file("coreos/miniso.dat").is_some(), "{name}");
+        let new = sound(&image.plan(&edits).unwrap(), &name);
+        assert!(new.volume().file("images/pxeboot/rootfs.img").is_none(), "{name}");
+        assert!(new.kargs().unwrap().current().unwrap().contains(URL), "{name}");
+    }
+}
+
+#[test]
+fn images_of_one_class_begin_alike() {
+    for image in images().filter(|image| image.ignition_area().is_some()) {
+        let plan = |len| {
+            let archive = large_archive(len).pack(Encoding::Stored).unwrap();
+            image.plan(&Edits::new().archive(archive)).unwrap()
+        };
+        let (one, other) = (plan(600_000), plan(900_000));
+        assert_eq!(one.len(), other.len());
+        let differing = one.layout().iter().zip(other.layout()).position(|(a, b)| a != b).unwrap();
+        let at = one.layout()[differing].start;
+        let area = open(&one).require_ignition_area().unwrap().extent;
+        assert_eq!(at, area.offset(), "{}", image.source().name());
+    }
+}
