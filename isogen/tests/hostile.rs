@@ -36,7 +36,6 @@ fn chain(error: &dyn std::error::Error) -> String {
 /// Tells whether an error says which file is meant, and where in it.
 fn says_where(error: &Error, file: &str) -> bool {
     let text = chain(error);
-    // The areas do not know the name of their image; whoever reports the error does.
     let named = text.contains(file);
     let placed = text.contains("byte ") || text.contains("coreos/") || text.contains("system area");
     // These are about the whole file, and give the numbers or the digests.
@@ -48,6 +47,14 @@ fn timed<T>(name: &str, work: impl FnOnce() -> T) -> T {
     let result = work();
     assert!(start.elapsed() < PATIENCE, "{name} took {:?}", start.elapsed());
     result
+}
+
+/// Opens an image and does everything that it lets a program do.
+fn reach_all(source: Source) -> Result<(), Error> {
+    let image = BaseImage::from_source(source)?;
+    reach::structures(&image);
+    reach::contents(&image);
+    Ok(())
 }
 
 /// The most memory that this process ever had.
@@ -116,7 +123,7 @@ fn wrong_images_are_refused_where_they_should_be() {
                 }
             }
         });
-        timed(hostile.name, || reach::all_of(source()).ok());
+        timed(hostile.name, || reach_all(source()).ok());
     }
     assert!(peak_memory() < MEMORY, "{} bytes", peak_memory());
 }
@@ -202,7 +209,7 @@ fn damaged_images_are_refused_or_harmless() {
                 bytes.truncate(numbers.below(good.bytes.len() as u64) as usize);
             }
             let source = Source::from_bytes("damaged.iso", bytes);
-            match timed(&good.name(), || reach::all_of(source)) {
+            match timed(&good.name(), || reach_all(source)) {
                 Ok(()) => opened += 1,
                 Err(error) => assert!(says_where(&error, "damaged.iso"), "{}", chain(&error)),
             }

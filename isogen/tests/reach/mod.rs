@@ -5,26 +5,29 @@
 
 use bytes::Bytes;
 use isogen::initrd::Limits;
+use isogen::volume::Kind;
 use isogen::{
-    Archive, BaseImage, Difference, Edits, Error, KargsEdit, KargsOperations, Packed, Plan, Segment, Source,
+    Archive, BaseImage, Contents, Difference, Edits, FileOperations, KargsEdit, KargsOperations, Packed,
+    Plan, Segment, Source,
 };
 
 /// Enough for every initrd of a fixture.
 const LIMITS: Limits = Limits { decoded: 8 << 20, kept: 1 << 20, members: 10_000 };
 
-/// Opens an image and does it all.
-///
-/// # Errors
-///
-/// Only what opening it answers.
-pub(crate) fn all_of(source: Source) -> Result<(), Error> {
-    let image = BaseImage::from_source(source)?;
-    tree(&image);
-    looks(&image);
-    edits(&image);
-    artifacts(&image);
-    minimal(&image);
-    Ok(())
+/// What takes microseconds, because it looks at structures only.
+pub(crate) fn structures(image: &BaseImage) {
+    tree(image);
+    edits(image);
+    layouts(image);
+    artifacts(image);
+}
+
+/// What reads the whole image.
+pub(crate) fn contents(image: &BaseImage) {
+    image.inspect().unwrap();
+    image.verify().unwrap();
+    assert!(Difference::between(image, image).unwrap().is_empty());
+    minimal(image);
 }
 
 fn tree(image: &BaseImage) {
@@ -40,16 +43,10 @@ fn tree(image: &BaseImage) {
     let _ = volume.files_by_extent();
 }
 
-fn looks(image: &BaseImage) {
-    image.inspect().unwrap();
-    image.verify().unwrap();
-    assert!(Difference::between(image, image).unwrap().is_empty());
-}
-
 fn edits(image: &BaseImage) {
     let _ = (image.archive(), image.require_pristine());
     let packed = Packed::from_encoded(Bytes::from_static(b"070701"));
-    if let Ok(plan) = image.plan(&Edits::new().archive(packed.clone())) {
+    if let Ok(plan) = image.plan_in_place(&Edits::new().archive(packed.clone())) {
         // Nothing but the area changes.
         let area = image.ignition_area().unwrap().extent;
         assert_eq!(plan.len(), image.source().len());
@@ -67,7 +64,7 @@ fn edits(image: &BaseImage) {
     };
     let changes = [KargsEdit::Current(operations.clone()), KargsEdit::Default(operations), KargsEdit::Reset];
     for change in changes {
-        if let Ok(plan) = image.plan(&Edits::new().archive(packed.clone()).kargs(change)) {
+        if let Ok(plan) = image.plan_in_place(&Edits::new().archive(packed.clone()).kargs(change)) {
             assert_eq!(plan.len(), image.source().len());
             assert!(plan.changes_in_place().is_ok());
         }
@@ -79,7 +76,7 @@ fn edits(image: &BaseImage) {
 /// the same bytes.
 fn set(image: &BaseImage) {
     let text = "quiet console=ttyS0";
-    let Ok(plan) = image.plan(&Edits::new().kargs(KargsEdit::Set(text.into()))) else { return };
+    let Ok(plan) = image.plan_in_place(&Edits::new().kargs(KargsEdit::Set(text.into()))) else { return };
     for area in image.kargs().map_or(&[][..], |kargs| kargs.areas()) {
         let bytes: Vec<u8> =
             plan.segments(area.extent.offset()..area.extent.end()).flat_map(own_bytes).collect();
@@ -94,6 +91,39 @@ fn own_bytes(segment: Segment) -> Vec<u8> {
     match segment {
         Segment::Bytes(bytes) => bytes.to_vec(),
         other => panic!("{other:?} where a change should be"),
+    }
+}
+
+/// Changes that do not fit where things are, so that the image is laid out anew.
+fn layouts(image: &BaseImage) {
+    let packed = |len: u64| Packed::from_encoded(vec![b'0'; usize::try_from(len).unwrap()].into());
+    let area_len = image.ignition_area().map_or(0, |area| area.extent.len());
+    let more = packed(4096);
+    let mut edits = vec![
+        Edits::new().initrd_image("more.img", &more),
+        Edits::new().minimal(Some("http://example.com/rootfs")),
+        Edits::new().minimal(None).initrd_image("more.img", &more).archive(more.clone()),
+        Edits::new().kargs(KargsEdit::Set("k".repeat(1500))),
+    ];
+    // A hostile image may call all of itself its area.
+    if area_len < 1 << 20 {
+        edits.push(Edits::new().archive(packed(area_len + 4)));
+    }
+    let plans = edits.iter().map(|edits| image.plan(edits));
+    let tree = image.volume().tree();
+    let files = tree.entries().filter(|(_, entry)| entry.kind == Kind::File).take(40);
+    let operations = files.enumerate().map(|(number, (id, _))| {
+        let mut operations = FileOperations::new();
+        match number % 2 {
+            0 => operations.drop_file(tree.path(id)),
+            _ => operations.put_file(tree.path(id), Contents::from(Bytes::from_static(b"replaced"))),
+        }
+        operations.put_file("images/a new file.with a long name", Contents::from(Bytes::from_static(b"new")));
+        image.relayout(&operations)
+    });
+    for plan in plans.chain(operations.step_by(8)).flatten() {
+        read_ends(&plan);
+        let _ = BaseImage::from_source(Source::new("new".into(), plan.len(), plan));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 use clap::Args;
+use isogen::initrd::IGNITION_CONFIG;
 use isogen::{BaseImage, KargsOperations};
 
 use crate::cli::output::EditOptions;
@@ -55,11 +56,15 @@ impl Customize {
     }
 }
 
-/// Tells whether an image holds a config, network files or kernel arguments other than those it was made with.
+/// Tells whether an image holds a config, network files or kernel arguments other than those it was made with. Members
+/// of its archive that mean nothing to us do not count.
 fn is_customized(image: &BaseImage) -> Result<bool> {
-    match image.require_pristine() {
-        Ok(()) => Ok(false),
-        Err(isogen::Error::Customized { .. }) => Ok(true),
-        Err(error) => Err(error.into()),
+    let archive = image.archive()?;
+    if archive.get(IGNITION_CONFIG).is_some() || archive.network().next().is_some() {
+        return Ok(true);
+    }
+    match image.kargs() {
+        Some(kargs) if kargs.default().is_ok() => Ok(kargs.current()? != kargs.default()?),
+        _ => Ok(false),
     }
 }

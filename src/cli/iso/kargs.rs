@@ -29,13 +29,13 @@ impl Command {
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Modify {
     /// Kernel argument to append
-    #[arg(short, long, value_name = "KARG", allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "KARG")]
     append: Vec<String>,
     /// Kernel argument to delete
-    #[arg(short, long, value_name = "KARG", allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "KARG")]
     delete: Vec<String>,
     /// Kernel argument to replace
-    #[arg(short, long, value_name = "KARG=OLDVAL=NEWVAL", allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "KARG=OLDVAL=NEWVAL")]
     replace: Vec<String>,
     #[command(flatten)]
     edit: EditOptions,

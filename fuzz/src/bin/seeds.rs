@@ -1,0 +1,116 @@
+//! Writes the inputs that the fuzz targets start from to `fuzz/corpus`: pieces of good images, the hostile ones of
+//! `fixtures` as changes of good ones, and archives of all kinds.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use isogen_fuzz::{ANYWHERE, BASES, Base, CONTENTS, RAW};
+
+/// Largest input that is worth mutating.
+const MAX_INPUT: usize = 16 << 10;
+/// Most bytes of one change.
+const MAX_CHANGE: usize = 200;
+
+fn main() -> io::Result<()> {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    images(&corpus)?;
+    archives(&corpus)?;
+    descriptions(&corpus)
+}
+
+fn write(folder: PathBuf, name: &str, bytes: &[u8]) -> io::Result<()> {
+    fs::create_dir_all(&folder)?;
+    if bytes.len() > MAX_INPUT {
+        return Ok(());
+    }
+    fs::write(folder.join(name), bytes)
+}
+
+fn images(corpus: &Path) -> io::Result<()> {
+    let folder = corpus.join("image_open");
+    for (number, base) in BASES.iter().enumerate() {
+        let first = u8::try_from(number).expect("there are few bases");
+        write(folder.clone(), &format!("base-{number}"), &[first | CONTENTS])?;
+        for (index, region) in base.regions.iter().enumerate() {
+            let place = usize::try_from(region.offset).expect("it lies in memory");
+            let len = usize::try_from(region.len).expect("it lies in memory").min(4 * MAX_CHANGE);
+            let index = u8::try_from(index).expect("there are few regions");
+            let chunks = base.bytes[place..place + len].chunks(MAX_CHANGE).enumerate();
+            let mut input = vec![first];
+            for (chunk, bytes) in chunks {
+                let at = u16::try_from(chunk * MAX_CHANGE).expect("it is short");
+                input.push(index);
+                input.extend(at.to_le_bytes());
+                input.push(u8::try_from(bytes.len()).expect("it is short"));
+                input.extend_from_slice(bytes);
+            }
+            write(folder.clone(), &format!("region-{number}-{index}"), &input)?;
+        }
+    }
+    for hostile in fixtures::hostile() {
+        let image = hostile.image();
+        let input = BASES
+            .iter()
+            .enumerate()
+            .filter_map(|(number, base)| as_changes(number, base, &image))
+            .min_by_key(Vec::len);
+        if let Some(input) = input {
+            write(folder.clone(), &format!("hostile-{}", hostile.name), &input)?;
+        }
+    }
+    // An image by itself: descriptors, directories and small files, the rest left out.
+    let raw = BASES.iter().map(|base| [&[RAW][..], &base.bytes[32_768..32_768 + MAX_INPUT - 1]].concat());
+    raw.enumerate().try_for_each(|(number, bytes)| write(folder.clone(), &format!("raw-{number}"), &bytes))
+}
+
+/// An image as changes of a base of the same length, if they are few.
+fn as_changes(number: usize, base: &Base, image: &[u8]) -> Option<Vec<u8>> {
+    if base.bytes.len() != image.len() {
+        return None;
+    }
+    let mut input = vec![u8::try_from(number).ok()?];
+    let mut at = 0;
+    while at < image.len() {
+        if base.bytes[at] == image[at] {
+            at += 1;
+            continue;
+        }
+        let end = image.len().min(at + MAX_CHANGE);
+        input.push(ANYWHERE);
+        input.extend(u32::try_from(at).ok()?.to_le_bytes());
+        input.push(u8::try_from(end - at).ok()?);
+        input.extend_from_slice(&image[at..end]);
+        at = end;
+        if input.len() > MAX_INPUT {
+            return None;
+        }
+    }
+    Some(input)
+}
+
+fn archives(corpus: &Path) -> io::Result<()> {
+    let folder = corpus.join("initrd_read");
+    for archive in fixtures::hostile_archives() {
+        write(folder.clone(), archive.name, &archive.bytes())?;
+    }
+    for (number, base) in BASES.iter().enumerate() {
+        let file = base.truth.files["images/pxeboot/initrd.img"];
+        let place = usize::try_from(file.offset).expect("it lies in memory");
+        let len = usize::try_from(file.len).expect("it lies in memory");
+        write(folder.clone(), &format!("initrd-{number}"), &base.bytes[place..place + len])?;
+    }
+    Ok(())
+}
+
+/// The targets with structured inputs find their own way; a description gives `miniso` its magic.
+fn descriptions(corpus: &Path) -> io::Result<()> {
+    let minimal = BASES.iter().filter_map(|base| base.truth.minimal.as_ref());
+    for (number, minimal) in minimal.enumerate() {
+        // The first byte chooses the kind of input.
+        let input = [&[0; 4], &minimal.description[..]].concat();
+        write(corpus.join("miniso"), &format!("description-{number}"), &input)?;
+    }
+    write(corpus.join("kargs_area"), "zeros", &[0; 64])?;
+    write(corpus.join("plan_read"), "zeros", &[0; 64])
+}

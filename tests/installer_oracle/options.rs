@@ -1,0 +1,73 @@
+//! Every command and option of the installer is there, with its short form and its value.
+
+use std::collections::BTreeSet;
+
+use crate::installer;
+use crate::support::{KINDLING, Run, Scratch};
+
+/// The installer's commands that Kindling has, those that it hides among them.
+const COMMANDS: &[&str] = &[
+    "iso",
+    "iso customize",
+    "iso ignition",
+    "iso ignition embed",
+    "iso ignition show",
+    "iso ignition remove",
+    "iso network",
+    "iso network embed",
+    "iso network extract",
+    "iso network remove",
+    "iso kargs",
+    "iso kargs modify",
+    "iso kargs reset",
+    "iso kargs show",
+    "iso extract",
+    "iso extract pxe",
+    "iso extract minimal-iso",
+    "iso reset",
+    "iso embed",
+    "iso show",
+    "iso remove",
+    "pxe",
+    "pxe customize",
+    "pxe ignition",
+    "pxe ignition wrap",
+    "pxe ignition unwrap",
+    "pxe network",
+    "pxe network wrap",
+    "pxe network unwrap",
+    "dev show iso",
+    "dev show initrd",
+    "dev extract initrd",
+];
+
+#[test]
+fn no_command_and_no_option_is_missing() {
+    let Some(program) = installer() else { return };
+    let scratch = Scratch::new();
+    let mut missing = Vec::new();
+    for command in COMMANDS {
+        let help = |program: &std::path::Path| {
+            let words = command.split_whitespace().chain(["--help"]);
+            Run::new(program, scratch.folder()).args(words).output().printed()
+        };
+        let (ours, theirs) = (interface(&help(KINDLING.as_ref())), interface(&help(program)));
+        assert!(!theirs.is_empty());
+        missing.extend(theirs.difference(&ours).map(|entry| format!("{command}: {entry}")));
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+/// The entries of a help text without what is said about them: `-o, --output <path>`, `<ISO>`, `reset`.
+fn interface(help: &str) -> BTreeSet<String> {
+    let entry = |line: &str| -> Option<String> {
+        let text = line.trim_start();
+        let indent = line.len() - text.len();
+        // Descriptions on lines of their own are indented further.
+        if text.is_empty() || !(text.starts_with('-') && indent <= 6 || indent == 2) {
+            return None;
+        }
+        Some(text.split("  ").next().unwrap().trim().to_ascii_lowercase())
+    };
+    help.lines().filter_map(entry).collect()
+}

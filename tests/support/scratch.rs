@@ -1,0 +1,100 @@
+//! A folder that a test has for itself.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use super::{KINDLING, Output, Run};
+
+/// A file as a command left it.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) mode: u32,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// A scratch folder, gone at the end.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    folder: TempDir,
+}
+
+impl Scratch {
+    pub(crate) fn new() -> Self {
+        // Below the build folder: the system's one may be too small, or in memory.
+        let base = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        fs::create_dir_all(base).unwrap();
+        Self { folder: TempDir::with_prefix_in("scratch-", base).unwrap() }
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    #[track_caller]
+    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.path(name).symlink_metadata().is_ok()
+    }
+
+    #[track_caller]
+    pub(crate) fn remove(&self, name: &str) {
+        let path = self.path(name);
+        let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+        removed.unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+
+    /// Every regular file by its path below the folder.
+    pub(crate) fn files(&self) -> BTreeMap<String, Entry> {
+        let mut files = BTreeMap::new();
+        collect(self.folder(), "", &mut files);
+        files
+    }
+
+    /// The names of all files, hidden ones too.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.files().into_keys().collect()
+    }
+
+    /// A run of kindling in this folder.
+    pub(crate) fn command<S: AsRef<std::ffi::OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Run {
+        Run::new(KINDLING, self.folder()).args(arguments)
+    }
+
+    /// Runs kindling in this folder, with words that hold no blanks.
+    #[track_caller]
+    pub(crate) fn kindling(&self, line: &str) -> Output {
+        self.command(line.split_whitespace()).output()
+    }
+}
+
+fn collect(folder: &Path, prefix: &str, files: &mut BTreeMap<String, Entry>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let name = format!("{prefix}{}", entry.file_name().to_str().unwrap());
+        let kind = entry.file_type().unwrap();
+        if kind.is_dir() {
+            collect(&entry.path(), &format!("{name}/"), files);
+        } else if !kind.is_fifo() && !kind.is_symlink() {
+            let mode = entry.metadata().unwrap().permissions().mode() & 0o7777;
+            files.insert(name, Entry { mode, bytes: fs::read(entry.path()).unwrap() });
+        }
+    }
+}
