@@ -84,10 +84,10 @@ fuzz_target!(|input: Input| {
     let Some(kargs) = image.kargs() else { return };
     let edit = input.edit.into_kargs();
     let Ok(text) = kargs.edited(&edit) else {
-        assert!(image.plan(&Edits::new().kargs(edit)).is_err());
+        assert!(image.plan_in_place(&Edits::new().kargs(edit)).is_err());
         return;
     };
-    let Ok(plan) = image.plan(&Edits::new().kargs(edit)) else {
+    let Ok(plan) = image.plan_in_place(&Edits::new().kargs(edit)) else {
         let end = kargs.areas()[0].end.unwrap_or('\n').len_utf8();
         assert!((text.len() + end) as u64 > kargs.area_len(), "{text:?} fits");
         return;
