@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use isogen::{BaseImage, Edits, Plan, Segment};
 use isogen::write::{Access, NewFile};
+use isogen::{BaseImage, Edits, Plan, Segment};
 
 use crate::cli::input::create_directory;
 use crate::cli::output::{print_path, refuse_terminal, write_stdout};
