@@ -13,10 +13,13 @@ use isogen::{BaseImage, ReadAt, Source};
 #[path = "../../isogen/tests/reach/mod.rs"]
 mod reach;
 
-/// Everything that an open image offers; without `contents`, only what looks at structures.
-pub fn reach(image: &BaseImage, contents: bool) {
+/// Everything that an open image offers, as far as the first byte of an input asks for it.
+pub fn reach(image: &BaseImage, first: u8) {
     reach::structures(image);
-    if contents {
+    if first & LAYOUTS != 0 {
+        reach::layouts(image);
+    }
+    if first & CONTENTS != 0 {
         reach::contents(image);
     }
 }
@@ -140,6 +143,8 @@ impl ReadAt for Changed {
 pub const RAW: u8 = 0x80;
 /// In the first byte of an input: reach for what reads the whole image as well.
 pub const CONTENTS: u8 = 0x40;
+/// In the first byte of an input: lay the image out anew as well.
+pub const LAYOUTS: u8 = 0x20;
 /// In place of a region: a change at any place, with four bytes for it.
 pub const ANYWHERE: u8 = 0xFF;
 /// In place of a region: another length of the image, in four bytes.
@@ -157,7 +162,7 @@ pub fn image(input: &[u8]) -> Option<Source> {
         let image = [&vec![0; 32_768], rest].concat();
         return Some(Source::from_bytes("raw.iso", image));
     }
-    let base = BASES.get(usize::from(first & 0x3F) % BASES.len())?;
+    let base = BASES.get(usize::from(first & 0x1F) % BASES.len())?;
     let mut changed = Changed::new(base.bytes.clone());
     while let Some((region, behind)) = rest.split_first() {
         rest = change(base, *region, behind, &mut changed).unwrap_or_default();

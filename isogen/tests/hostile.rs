@@ -53,6 +53,7 @@ fn timed<T>(name: &str, work: impl FnOnce() -> T) -> T {
 fn reach_all(source: Source) -> Result<(), Error> {
     let image = BaseImage::from_source(source)?;
     reach::structures(&image);
+    reach::layouts(&image);
     reach::contents(&image);
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use isogen_fuzz::{ANYWHERE, BASES, Base, CONTENTS, RAW};
+use isogen_fuzz::{ANYWHERE, BASES, Base, CONTENTS, LAYOUTS, RAW};
 
 /// Largest input that is worth mutating.
 const MAX_INPUT: usize = 16 << 10;
@@ -31,7 +31,7 @@ fn images(corpus: &Path) -> io::Result<()> {
     let folder = corpus.join("image_open");
     for (number, base) in BASES.iter().enumerate() {
         let first = u8::try_from(number).expect("there are few bases");
-        write(folder.clone(), &format!("base-{number}"), &[first | CONTENTS])?;
+        write(folder.clone(), &format!("base-{number}"), &[first | CONTENTS | LAYOUTS])?;
         for (index, region) in base.regions.iter().enumerate() {
             let place = usize::try_from(region.offset).expect("it lies in memory");
             let len = usize::try_from(region.len).expect("it lies in memory").min(4 * MAX_CHANGE);

@@ -18,7 +18,6 @@ const LIMITS: Limits = Limits { decoded: 8 << 20, kept: 1 << 20, members: 10_000
 pub(crate) fn structures(image: &BaseImage) {
     tree(image);
     edits(image);
-    layouts(image);
     artifacts(image);
 }
 
@@ -95,7 +94,7 @@ fn own_bytes(segment: Segment) -> Vec<u8> {
 }
 
 /// Changes that do not fit where things are, so that the image is laid out anew.
-fn layouts(image: &BaseImage) {
+pub(crate) fn layouts(image: &BaseImage) {
     let packed = |len: u64| Packed::from_encoded(vec![b'0'; usize::try_from(len).unwrap()].into());
     let area_len = image.ignition_area().map_or(0, |area| area.extent.len());
     let more = packed(4096);
