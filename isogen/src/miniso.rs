@@ -134,6 +134,23 @@ impl MinimalDescription {
         Ok(())
     }
 
+    /// Makes the minimal image once, in memory bounded by a buffer, and compares it with the recorded digest.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the digests differ or the storage fails.
+    pub fn verify(&self, full: &Arc<Source>) -> Result<()> {
+        let found = self.plan(full).sha256()?;
+        if found == self.digest {
+            return Ok(());
+        }
+        Err(Error::MinimalDigest {
+            file: full.name().to_owned(),
+            expected: self.digest.to_string(),
+            found: found.to_string(),
+        })
+    }
+
     /// The minimal image as it was mastered.
     #[must_use]
     pub fn plan(&self, full: &Arc<Source>) -> Plan {
@@ -254,16 +271,7 @@ impl BaseImage {
     ///
     /// Fails where the digests differ, or the image has no (usable) description.
     pub fn verify_minimal(&self) -> Result<()> {
-        let description = self.minimal_description()?;
-        let found = description.plan(self.source()).sha256()?;
-        if found == description.digest {
-            return Ok(());
-        }
-        Err(Error::MinimalDigest {
-            file: self.source().name().to_owned(),
-            expected: description.digest.to_string(),
-            found: found.to_string(),
-        })
+        self.minimal_description()?.verify(self.source())
     }
 
     /// The minimal ISO: without root file system, which its live system then fetches from `rootfs_url`. Without a
@@ -277,10 +285,19 @@ impl BaseImage {
     /// Fails where this image is customised, has no kernel-argument areas or no description of its minimal form, or
     /// where the URL cannot stand on a boot loader's line.
     pub fn minimal(&self, rootfs_url: Option<&str>) -> Result<Plan> {
+        self.minimal_after(&self.minimal_description()?, rootfs_url)
+    }
+
+    /// As [`minimal`](Self::minimal), after a description that was read (and perhaps verified) before.
+    ///
+    /// # Errors
+    ///
+    /// As [`minimal`](Self::minimal).
+    pub fn minimal_after(&self, description: &MinimalDescription, rootfs_url: Option<&str>) -> Result<Plan> {
         self.require_kargs()?;
         self.require_pristine()?;
         let rootfs = rootfs_url.map(rootfs_argument).transpose()?;
-        let plan = self.minimal_description()?.plan(self.source());
+        let plan = description.plan(self.source());
         let minimal =
             Self::from_source(Source::new(self.source().name().to_owned(), plan.len(), plan.clone()))?;
         let mut patches = minimal.minimal_patches(rootfs.as_deref())?;

@@ -93,11 +93,16 @@ impl MinimalIso {
         let rootfs = rootfs.transpose()?;
         // Opening the output comes early, so that a name that is taken costs no work; it appears at the end.
         let output = (!to_stdout).then(|| NewFile::create(&self.output, Access::Private)).transpose()?;
-        let plan = match image.verify_minimal() {
+        let rootfs_url = self.rootfs_url.as_deref();
+        let plan = match image.minimal_description() {
             Err(isogen::Error::NoMinimal { .. }) if self.relayout => {
-                image.plan(&Edits::new().minimal(self.rootfs_url.as_deref()))?
+                image.plan(&Edits::new().minimal(rootfs_url))?
             }
-            verified => verified.and_then(|()| image.minimal(self.rootfs_url.as_deref()))?,
+            description => {
+                let description = description?;
+                description.verify(image.source())?;
+                image.minimal_after(&description, rootfs_url)?
+            }
         };
         if self.stats {
             print_stats(&plan);
