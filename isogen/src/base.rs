@@ -296,7 +296,7 @@ impl BaseImage {
     }
 
     /// After an edit in place that was interrupted, only edits that replace all of its places make an image whole.
-    fn check_complete(&self, edits: &Edits) -> Result<()> {
+    pub(crate) fn check_complete(&self, edits: &Edits) -> Result<()> {
         let kargs =
             matches!(&edits.kargs, Some(KargsEdit::Set(_) | KargsEdit::Reset | KargsEdit::Default(_)));
         let whole = edits.archive.is_some() && (kargs || self.kargs.is_none());

@@ -217,3 +217,21 @@ fn images_of_one_class_begin_alike() {
         assert_eq!(at, area.offset(), "{}", image.source().name());
     }
 }
+
+/// Where further initrds share the Ignition area, what it held before is kept.
+#[test]
+fn an_added_image_keeps_what_the_area_holds() {
+    for image in images().filter(|image| image.kargs().is_some()) {
+        let name = image.source().name().to_owned();
+        if image.volume().file("coreos/kargs.json").is_none() {
+            continue;
+        }
+        let archive = large_archive(3000);
+        let held = open(&image.plan(&Edits::new().archive(archive.pack(Encoding::Gzip).unwrap())).unwrap());
+        let mut more = Archive::new();
+        more.insert("more", &b"more"[..]);
+        let edits = Edits::new().initrd_image("more.img", &more.pack(Encoding::Stored).unwrap());
+        let new = sound(&held.plan(&edits).unwrap(), &name).archive().unwrap();
+        assert_eq!(new.get("config.ign"), archive.get("config.ign"), "{name}");
+    }
+}

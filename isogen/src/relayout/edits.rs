@@ -11,6 +11,7 @@ use crate::base::{Architecture, BaseImage};
 use crate::bytes_at::u64_be;
 use crate::edits::Edits;
 use crate::extent::Extent;
+use crate::initrd::Packed;
 use crate::kargs::{KargsArea, KargsAreas, KargsEdit, KargsError, KargsOperations, KargsOrigin};
 use crate::miniso::{self, ROOTFS};
 use crate::plan::{Patch, Plan, Segment};
@@ -33,6 +34,7 @@ struct Changes {
 impl BaseImage {
     /// The image with edits, laid out anew.
     pub(crate) fn plan_relayout(&self, edits: &Edits) -> Result<Plan> {
+        self.check_complete(edits)?;
         let mut changes = Changes::default();
         let mut archive = edits.archive.clone();
         let mut images = edits.images.clone();
@@ -40,7 +42,8 @@ impl BaseImage {
             // That platform loads exactly one initrd: what else would be a file of its own goes behind the archive.
             let more = std::mem::take(&mut images);
             if !more.is_empty() {
-                let parts: Vec<Bytes> = archive.into_iter().chain(more.into_values()).collect();
+                let first = archive.map_or_else(|| self.held_archive(), Ok)?;
+                let parts: Vec<Bytes> = std::iter::once(first).chain(more.into_values()).collect();
                 archive = Some(parts.concat().into());
             }
         }
@@ -60,6 +63,14 @@ impl BaseImage {
             self.change_archive(&mut changes, &archive)?;
         }
         self.relayout_with(&changes.files, changes.patches)
+    }
+
+    /// The encoded archives that the Ignition area holds now, up to the last byte that is not zero.
+    fn held_archive(&self) -> Result<Bytes> {
+        let mut bytes = self.source().read_extent(self.require_ignition_area()?.extent)?;
+        let len = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        bytes.truncate(len);
+        Ok(Packed::from_encoded(bytes.into()).as_bytes().clone())
     }
 
     /// Changes kernel arguments and the list of initrds.
