@@ -236,7 +236,7 @@ impl BaseImage {
         match self.way(edits)? {
             Way::InPlace => self.plan_in_place(edits),
             Way::Described => self.plan_described(edits),
-            Way::Relayout(_) => self.plan_relayout(edits),
+            Way::Relayout(reason) => self.plan_relayout(edits, reason),
         }
     }
 
@@ -249,15 +249,20 @@ impl BaseImage {
         if !edits.images.is_empty() {
             return Ok(Way::Relayout("an initrd image is added"));
         }
-        let in_place = Edits { minimal: None, ..edits.clone() };
-        match self.plan_in_place(&in_place) {
+        self.check_complete(edits)?;
+        match edits.archive.as_ref().map(|archive| self.archive_patches(archive)).transpose() {
             Err(Error::ArchiveTooLarge { .. }) => {
                 return Ok(Way::Relayout("the archive is larger than its area"));
             }
-            Err(Error::Kargs { reason: crate::KargsError::TooLarge { .. }, .. }) => {
-                return Ok(Way::Relayout("the kernel arguments are longer than their areas"));
+            fitting => drop(fitting?),
+        }
+        if edits.kargs.is_some() || edits.minimal.is_some() {
+            match self.require_kargs()?.patches(&self.edited_kargs(edits)?) {
+                Err(Error::Kargs { reason: crate::KargsError::TooLarge { .. }, .. }) => {
+                    return Ok(Way::Relayout("the kernel arguments are longer than their areas"));
+                }
+                fitting => drop(fitting?),
             }
-            planned => drop(planned?),
         }
         match &edits.minimal {
             None => Ok(Way::InPlace),
@@ -268,12 +273,11 @@ impl BaseImage {
 
     /// The minimal form after `miniso.dat`, with the other edits in its areas.
     fn plan_described(&self, edits: &Edits) -> Result<Plan> {
-        let rootfs_url = edits.minimal.as_ref().and_then(|minimal| minimal.rootfs_url.as_deref());
-        let minimal = self.minimal(rootfs_url)?;
-        let kargs = edits.kargs.as_ref().map(|edit| self.minimal_kargs(edit, rootfs_url)).transpose()?;
-        let edits = Edits { minimal: None, kargs: kargs.map(KargsEdit::Set), ..edits.clone() };
+        let minimal = self.minimal(None)?;
+        let kargs = KargsEdit::Set(self.edited_kargs(edits)?);
+        let edits = Edits { minimal: None, kargs: Some(kargs), ..edits.clone() };
         let image =
-            Self::from_source(Source::new(self.source.name().to_owned(), minimal.len(), minimal.clone()))?;
+            Self::from_source(Source::new(self.source().name().to_owned(), minimal.len(), minimal.clone()))?;
         Ok(image.plan(&edits)?.resolved(&minimal))
     }
 

@@ -50,7 +50,7 @@ pub mod write;
 pub use areas::{Features, IgnitionArea, IgnitionOrigin, SystemAreaHeaders};
 pub use base::{Architecture, BaseImage, Way};
 pub use diff::Difference;
-pub use digest::{Digest, Hasher};
+pub use digest::{Digest, Hasher, ParseDigestError};
 pub use edits::Edits;
 pub use error::{Error, Result};
 pub use extent::{Extent, SECTOR_SIZE, Sector};

@@ -21,6 +21,7 @@ use crate::areas::{KARGS_INFO, KargsDescription};
 use crate::base::BaseImage;
 use crate::bytes_at::array;
 use crate::digest::Digest;
+use crate::edits::Edits;
 use crate::extent::{Extent, Sector};
 use crate::kargs::{KargsEdit, KargsOperations};
 use crate::plan::{Patch, Plan, Segment};
@@ -311,10 +312,15 @@ impl BaseImage {
         without_label(self, kargs.current()?)
     }
 
-    /// Edited kernel arguments as a minimal ISO has them: without the label, with the root file system's URL.
-    pub(crate) fn minimal_kargs(&self, edit: &KargsEdit, rootfs_url: Option<&str>) -> Result<String> {
-        let kargs = without_label(self, &self.require_kargs()?.edited(edit)?)?;
-        let rootfs = rootfs_url.map(rootfs_argument).transpose()?;
+    /// The kernel arguments after edits; of a minimal ISO without the label, with the root file system's URL.
+    pub(crate) fn edited_kargs(&self, edits: &Edits) -> Result<String> {
+        let areas = self.require_kargs()?;
+        // Without an edit, an edit without operations.
+        let unchanged = KargsEdit::Current(KargsOperations::default());
+        let kargs = areas.edited(edits.kargs.as_ref().unwrap_or(&unchanged))?;
+        let Some(minimal) = &edits.minimal else { return Ok(kargs) };
+        let kargs = if kargs.contains(LIVE_ISO) { without_label(self, &kargs)? } else { kargs };
+        let rootfs = minimal.rootfs_url.as_deref().map(rootfs_argument).transpose()?;
         Ok(rootfs.map_or(kargs.clone(), |rootfs| format!("{kargs} {rootfs}")))
     }
 
@@ -331,15 +337,15 @@ impl BaseImage {
         };
         description.default = self.minimal_default()?;
         let extent = self.require_file(KARGS_INFO)?.extent;
-        let bad = |reason: String| Error::Description {
-            file: self.source().name().to_owned(),
-            path: KARGS_INFO.to_owned(),
-            reason,
-        };
-        let mut json = serde_json::to_vec_pretty(&description).map_err(|error| bad(error.to_string()))?;
+        let mut json = description.to_json(self.source())?;
         let len = usize::try_from(extent.len()).unwrap_or(usize::MAX);
         if json.len() > len {
-            return Err(bad(format!("the new description takes {} bytes, the file has {len}", json.len())));
+            let reason = format!("the new description takes {} bytes, the file has {len}", json.len());
+            return Err(Error::Description {
+                file: self.source().name().to_owned(),
+                path: KARGS_INFO.to_owned(),
+                reason,
+            });
         }
         json.resize(len, b' ');
         Ok(Some(Patch { offset: extent.offset(), segment: Segment::Bytes(json.into()) }))

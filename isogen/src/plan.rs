@@ -88,6 +88,12 @@ pub struct Patch {
 /// Runs of zeros at least this long become [`Segment::Zero`]: a page, below which a segment costs more than it saves.
 const MIN_ZERO_RUN: usize = 4096;
 
+/// Runs of base bytes at least this long are worth a saved [hash state](Plan::sha256) behind them.
+const MIN_SHARED_RUN: u64 = 1 << 20;
+
+/// Bytes that are hashed in one step.
+const HASH_BUFFER: usize = 1 << 20;
+
 /// Version of the layout rules; part of every [identity](Plan::identity), so that a change of them changes it.
 const PLAN_VERSION: u8 = 1;
 
@@ -275,35 +281,59 @@ impl Plan {
         hasher.update(&[PLAN_VERSION]);
         hasher.update(&self.source.digest()?.0);
         for placed in &*self.segments {
-            let (tag, first, bytes): (u8, u64, &[u8]) = match &placed.segment {
-                Segment::Base(extent) => (1, extent.offset(), &[]),
-                Segment::Bytes(bytes) => (2, 0, bytes),
-                Segment::Zero(_) => (3, 0, &[]),
-            };
-            hasher.update(&[tag]);
-            hasher.update(&first.to_le_bytes());
-            hasher.update(&placed.segment.len().to_le_bytes());
-            hasher.update(bytes);
+            describe(&placed.segment, &mut hasher);
         }
         Ok(hasher.finish())
     }
 
-    /// The SHA-256 of all bytes, by reading them once.
+    /// The SHA-256 of all bytes. What this artifact begins with is not read where an artifact of the same base with
+    /// the same beginning was hashed before: layouts put what is an artifact's own behind what it shares.
     ///
     /// # Errors
     ///
     /// Fails where the storage of the base does.
     pub fn sha256(&self) -> Result<Digest> {
+        let states = self.source.hash_states();
+        let prefixes = self.shared_prefixes();
+        let known = prefixes.iter().rev().find_map(|(end, prefix)| Some((*end, states.get(prefix)?)));
+        let (mut offset, mut hasher) = known.unwrap_or_default();
+        for (end, prefix) in prefixes {
+            if end > offset {
+                self.hash(offset..end, &mut hasher)?;
+                states.put(prefix, hasher.clone());
+                offset = end;
+            }
+        }
+        self.hash(offset..self.len, &mut hasher)?;
+        Ok(hasher.finish())
+    }
+
+    /// Where runs of base bytes end that are long enough to be worth a saved state, and what identifies everything up
+    /// to there.
+    fn shared_prefixes(&self) -> Vec<(u64, Digest)> {
         let mut hasher = Hasher::new();
-        let mut buf = vec![0; 1 << 20];
-        let mut offset = 0;
-        while offset < self.len {
-            let len =
-                self.read_at(&mut buf, offset).map_err(|error| self.source.read_error(offset, error))?;
-            hasher.update(buf.get(..len).unwrap_or_default());
+        let mut prefixes = Vec::new();
+        for placed in &*self.segments {
+            describe(&placed.segment, &mut hasher);
+            if matches!(&placed.segment, Segment::Base(extent) if extent.len() >= MIN_SHARED_RUN) {
+                prefixes.push((placed.end(), hasher.clone().finish()));
+            }
+        }
+        prefixes
+    }
+
+    fn hash(&self, range: Range<u64>, hasher: &mut Hasher) -> Result<()> {
+        let mut buf =
+            vec![0; usize::try_from(range.end - range.start).map_or(HASH_BUFFER, |len| len.min(HASH_BUFFER))];
+        let mut offset = range.start;
+        while offset < range.end {
+            let len = usize::try_from(range.end - offset).map_or(buf.len(), |rest| rest.min(buf.len()));
+            let chunk = buf.get_mut(..len).unwrap_or_default();
+            self.read_at(chunk, offset).map_err(|error| self.source.read_error(offset, error))?;
+            hasher.update(chunk);
             offset += len as u64;
         }
-        Ok(hasher.finish())
+        Ok(())
     }
 
     /// The stretches that differ from the base, where nothing else does: what an edit in place has to write.
@@ -328,6 +358,19 @@ pub(crate) fn zeros_at_start(bytes: &[u8]) -> usize {
     let (blocks, _) = bytes.as_chunks::<BLOCK_LEN>();
     let whole = BLOCK_LEN * blocks.iter().take_while(|block| **block == [0; BLOCK_LEN]).count();
     whole + bytes.iter().skip(whole).take_while(|byte| **byte == 0).count()
+}
+
+/// Tells a hasher which bytes a segment stands for, without reading them.
+fn describe(segment: &Segment, hasher: &mut Hasher) {
+    let (tag, first, bytes): (u8, u64, &[u8]) = match segment {
+        Segment::Base(extent) => (1, extent.offset(), &[]),
+        Segment::Bytes(bytes) => (2, 0, bytes),
+        Segment::Zero(_) => (3, 0, &[]),
+    };
+    hasher.update(&[tag]);
+    hasher.update(&first.to_le_bytes());
+    hasher.update(&segment.len().to_le_bytes());
+    hasher.update(bytes);
 }
 
 /// One segment for two neighbours that continue each other.

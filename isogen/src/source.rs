@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 
-use crate::digest::{Digest, Hasher};
+use crate::digest::{Digest, HashStates, Hasher};
 use crate::{Error, Extent, Result};
 
 /// Bytes that can be read at any position, by any thread, without a cursor.
@@ -55,6 +55,7 @@ pub struct Source {
     len: u64,
     reader: Box<dyn ReadAt>,
     digest: OnceLock<Digest>,
+    hash_states: HashStates,
     mapping: OnceLock<Bytes>,
 }
 
@@ -95,7 +96,14 @@ impl Source {
 
     /// Takes any reader of `len` bytes.
     pub fn new(name: String, len: u64, reader: impl ReadAt + 'static) -> Self {
-        Self { name, len, reader: Box::new(reader), digest: OnceLock::new(), mapping: OnceLock::new() }
+        Self {
+            name,
+            len,
+            reader: Box::new(reader),
+            digest: OnceLock::new(),
+            hash_states: HashStates::default(),
+            mapping: OnceLock::new(),
+        }
     }
 
     /// The name that messages call it.
@@ -188,6 +196,11 @@ impl Source {
     /// The first value stays.
     pub fn set_digest(&self, digest: Digest) {
         self.digest.get_or_init(|| digest);
+    }
+
+    /// What is saved of hashing artifacts of this base.
+    pub(crate) fn hash_states(&self) -> &HashStates {
+        &self.hash_states
     }
 
     /// The whole file as mapped bytes, mapped on first use: to be handed to the kernel, never looked at

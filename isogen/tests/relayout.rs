@@ -145,8 +145,7 @@ fn kernel_arguments_may_be_longer_than_their_area() {
         let long = format!("long={}", "x".repeat(1500));
         let operations = KargsOperations { append: vec![long.clone()], ..KargsOperations::default() };
         let edits = Edits::new().kargs(KargsEdit::Current(operations));
-        let header_only = image.volume().file("coreos/kargs.json").is_none();
-        if header_only || image.architecture() == Some(isogen::Architecture::S390x) {
+        if image.architecture() == Some(isogen::Architecture::S390x) {
             assert!(image.plan(&edits).is_err(), "{name}");
             continue;
         }
@@ -166,10 +165,6 @@ fn a_minimal_iso_takes_more_initrd_images() {
         let name = image.source().name().to_owned();
         let network = large_archive(5000).pack(Encoding::Stored).unwrap();
         let edits = Edits::new().minimal(Some(URL)).initrd_image("network.img", &network);
-        if image.volume().file("coreos/kargs.json").is_none() {
-            assert!(image.plan(&edits).is_err(), "{name}");
-            continue;
-        }
         let new = sound(&image.plan(&edits).unwrap(), &name);
         assert!(new.volume().file("images/pxeboot/rootfs.img").is_none(), "{name}");
         let kargs = new.kargs().unwrap();
@@ -199,6 +194,57 @@ fn ways_to_a_minimal_iso_agree_in_what_they_mean() {
         let new = sound(&image.plan(&edits).unwrap(), &name);
         assert!(new.volume().file("images/pxeboot/rootfs.img").is_none(), "{name}");
         assert!(new.kargs().unwrap().current().unwrap().contains(URL), "{name}");
+        let default = new.kargs().unwrap().default().unwrap();
+        assert!(!default.contains("coreos.live"), "{name}: {default}");
+    }
+}
+
+/// A URL that does not fit into the areas takes another layout, not the image's own description of its minimal form.
+#[test]
+fn a_long_url_is_no_obstacle() {
+    for image in images().filter(|image| image.kargs().is_some()) {
+        let name = image.source().name().to_owned();
+        let url = format!("http://192.0.2.1/{}", "x".repeat(1500));
+        let edits = Edits::new().minimal(Some(&url));
+        if image.architecture() == Some(isogen::Architecture::S390x) {
+            let error = image.plan(&edits).unwrap_err().to_string();
+            assert!(error.contains("kargs too large for area"), "{name}: {error}");
+            continue;
+        }
+        let reason = "the kernel arguments are longer than their areas";
+        assert_eq!(image.way(&edits).unwrap(), Way::Relayout(reason), "{name}");
+        let new = sound(&image.plan(&edits).unwrap(), &name);
+        assert!(new.kargs().unwrap().current().unwrap().ends_with(&url), "{name}");
+        assert_eq!(new.layout_reason().unwrap().as_deref(), Some(reason), "{name}");
+    }
+}
+
+/// Whatever the header of an image of 2021 says is as true afterwards as that of its description.
+#[test]
+fn headers_and_descriptions_agree_on_kernel_arguments() {
+    for image in images().filter(|image| image.headers().has_kargs()) {
+        let name = image.source().name().to_owned();
+        let append = vec![format!("long={}", "x".repeat(1500))];
+        let operations = KargsOperations { append, ..KargsOperations::default() };
+        let more = large_archive(100).pack(Encoding::Stored).unwrap();
+        let edits = [
+            Edits::new().kargs(KargsEdit::Current(operations)),
+            Edits::new().minimal(Some(URL)).initrd_image("more.img", &more),
+            Edits::new().archive(large_archive(700_000).pack(Encoding::Stored).unwrap()),
+        ];
+        for edits in edits {
+            let new = sound(&image.plan(&edits).unwrap(), &name);
+            let mut undescribed = FileOperations::new();
+            if new.volume().file("coreos/kargs.json").is_some() {
+                undescribed.drop_file("coreos/kargs.json");
+            }
+            let by_header = open(&new.relayout(&undescribed).unwrap());
+            let (new, by_header) = (new.kargs().unwrap(), by_header.kargs().unwrap());
+            assert_eq!(by_header.origin(), isogen::kargs::KargsOrigin::Header, "{name}");
+            assert_eq!(by_header.current().unwrap(), new.current().unwrap(), "{name}");
+            assert_eq!(by_header.default().unwrap(), new.default().unwrap(), "{name}");
+            assert_eq!(by_header.area_len(), new.area_len(), "{name}");
+        }
     }
 }
 
@@ -223,9 +269,6 @@ fn images_of_one_class_begin_alike() {
 fn an_added_image_keeps_what_the_area_holds() {
     for image in images().filter(|image| image.kargs().is_some()) {
         let name = image.source().name().to_owned();
-        if image.volume().file("coreos/kargs.json").is_none() {
-            continue;
-        }
         let archive = large_archive(3000);
         let held = open(&image.plan(&Edits::new().archive(archive.pack(Encoding::Gzip).unwrap())).unwrap());
         let mut more = Archive::new();

@@ -33,6 +33,12 @@ impl KargsDescription {
     pub(crate) fn read(source: &Source, volume: &Volume) -> Result<Option<Self>> {
         describe(source, volume, KARGS_INFO)
     }
+
+    /// The text of the file, as the builders lay it out.
+    pub(crate) fn to_json(&self, source: &Source) -> Result<Vec<u8>> {
+        let json = serde_json::to_vec_pretty(self);
+        json.map_err(|error| bad_description(source, KARGS_INFO, error.to_string()))
+    }
 }
 
 /// Reads the areas; `None` for an image that has none.

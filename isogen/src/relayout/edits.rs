@@ -1,18 +1,19 @@
 //! Edits that do not fit into the areas of an image, as changes of its files.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::boot_config::BootConfig;
-use super::{Contents, FileOperations};
+use super::{Changes, Contents, FileOperations, KargsPlaces};
 use crate::areas::{IGNITION_INFO, IgnitionArea, KARGS_INFO, KargsDescription};
 use crate::base::{Architecture, BaseImage};
 use crate::bytes_at::u64_be;
 use crate::edits::Edits;
 use crate::extent::Extent;
 use crate::initrd::Packed;
-use crate::kargs::{KargsArea, KargsAreas, KargsEdit, KargsError, KargsOperations, KargsOrigin};
+use crate::kargs::KargsArea;
 use crate::miniso::{self, ROOTFS};
 use crate::plan::{Patch, Plan, Segment};
 use crate::{Error, Result};
@@ -21,21 +22,39 @@ use crate::{Error, Result};
 const MAX_KARGS_AREA: usize = 2048;
 /// The smallest size class of a grown Ignition area: the size that builders give it.
 const SMALLEST_CLASS: u64 = 256 << 10;
+/// Largest config of a boot loader. Real ones have 3 KiB.
+const MAX_CONFIG: u64 = 1 << 20;
 /// On s390x, where the boot image states the length of its initrd.
 const INITRD_LEN_AT: u64 = 66_576;
 
-/// What an edit makes of an image: files that change, and bytes that change where they are in the base.
-#[derive(Debug, Default)]
-struct Changes {
-    files: FileOperations,
-    patches: Vec<Patch>,
+impl Changes {
+    /// A file as it is so far, as a plan of its own.
+    fn file(&self, image: &BaseImage, path: &str) -> Result<Plan> {
+        match self.files.files.get(path) {
+            Some(Some(contents)) => Ok(Plan::of(Arc::clone(image.source()), contents.0.iter().cloned())),
+            _ => image.file(path),
+        }
+    }
+
+    fn put(&mut self, path: impl Into<String>, bytes: impl Into<Bytes>) {
+        self.files.put_file(path, Contents::from(bytes.into()));
+    }
+
+    /// Puts other bytes into a file, as long as those that were there. The file thereby goes behind those that all
+    /// images of a base share.
+    fn overwrite(&mut self, image: &BaseImage, path: &str, patches: Vec<Patch>) -> Result<()> {
+        let plan = self.file(image, path)?.patched(patches)?;
+        let segments = plan.layout().iter().map(|placed| placed.segment.clone());
+        self.files.put_file(path, Contents::new(segments.collect()));
+        Ok(())
+    }
 }
 
 impl BaseImage {
     /// The image with edits, laid out anew.
-    pub(crate) fn plan_relayout(&self, edits: &Edits) -> Result<Plan> {
+    pub(crate) fn plan_relayout(&self, edits: &Edits, reason: &'static str) -> Result<Plan> {
         self.check_complete(edits)?;
-        let mut changes = Changes::default();
+        let mut changes = Changes { files: FileOperations::new(), kargs: None, reason };
         let mut archive = edits.archive.clone();
         let mut images = edits.images.clone();
         if self.architecture() == Some(Architecture::S390x) {
@@ -57,12 +76,12 @@ impl BaseImage {
         }
         self.change_kargs(&mut changes, edits, &images)?;
         for (name, image) in &images {
-            changes.files.put_file(format!("images/{name}"), Contents::from(image.clone()));
+            changes.put(format!("images/{name}"), image.clone());
         }
         if let Some(archive) = archive {
             self.change_archive(&mut changes, &archive)?;
         }
-        self.relayout_with(&changes.files, changes.patches)
+        self.relayout_with(&changes)
     }
 
     /// The encoded archives that the Ignition area holds now, up to the last byte that is not zero.
@@ -84,135 +103,137 @@ impl BaseImage {
             return Ok(());
         }
         let areas = self.require_kargs()?;
-        // Without an edit, an edit without operations.
-        let unchanged = KargsEdit::Current(KargsOperations::default());
-        let edit = edits.kargs.as_ref().unwrap_or(&unchanged);
+        let kargs = self.edited_kargs(edits)?;
         let mut default = areas.default().ok().map(ToOwned::to_owned);
-        let kargs = match &edits.minimal {
-            Some(minimal) => {
-                default = default.map(|default| miniso::without_label(self, &default)).transpose()?;
-                self.minimal_kargs(edit, minimal.rootfs_url.as_deref())?
-            }
-            None => areas.edited(edit)?,
-        };
-        match areas.patches(&kargs) {
-            Ok(patches) if images.is_empty() => {
-                changes.patches.extend(patches);
-                if edits.minimal.is_some() {
-                    self.describe_kargs(changes, default, &BTreeMap::new(), areas.area_len())?;
-                }
-                Ok(())
-            }
-            Err(error @ Error::Kargs { reason: KargsError::TooLarge { .. }, .. })
-                if areas.areas().iter().any(|area| area.end() != '\n') =>
-            {
-                // s390x: the area is a field of the boot image.
-                Err(error)
-            }
-            Ok(_) | Err(Error::Kargs { reason: KargsError::TooLarge { .. }, .. }) => {
-                self.rewrite_configs(changes, areas, (&kargs, default), images)
-            }
-            Err(error) => Err(error),
+        if edits.minimal.is_some() {
+            default = default.map(|default| miniso::without_label(self, &default)).transpose()?;
         }
-    }
-
-    fn rewrite_configs(
-        &self,
-        changes: &mut Changes,
-        areas: &KargsAreas,
-        (kargs, default): (&str, Option<String>),
-        images: &BTreeMap<String, Bytes>,
-    ) -> Result<()> {
         let old_len = areas.areas().first().map_or(0, |area| area.contents.len());
         let len = if kargs.len() < old_len { old_len } else { MAX_KARGS_AREA };
+        if len != old_len && areas.areas().iter().any(|area| area.end() != '\n') {
+            // s390x: the area is a field of the boot image.
+            return areas.patches(&kargs).map(drop);
+        }
         let mut offsets = BTreeMap::new();
         for area in areas.areas() {
-            let (path, mut config) = self.config_of(area)?;
-            for name in images.keys() {
-                if !config.add_initrd(&format!("/images/{name}")) {
-                    return Err(self.refuse_layout(
-                        area.extent.offset(),
-                        "config of a boot loader",
-                        "a list of initrds",
-                        format!("none in {path}"),
-                    ));
-                }
-            }
             let refused = |reason| Error::Kargs { file: self.source().name().to_owned(), reason };
-            config.set_area(&area.filled_to(kargs, len).map_err(refused)?);
-            offsets.insert(path.clone(), config.area().offset());
-            changes.files.put_file(path, Contents::from(Bytes::from(config.into_text())));
+            let filled = area.filled_to(&kargs, len).map_err(refused)?;
+            let (path, offset) = self.rewrite_area(changes, area, filled, images)?;
+            if offsets.insert(path.clone(), offset).is_some() && len != old_len {
+                return Err(self.refuse_layout(area.extent.offset(), "kargs area", "one in each file", path));
+            }
         }
-        self.describe_kargs(changes, default, &offsets, len as u64)
+        let places = KargsPlaces { len: len as u64, offsets };
+        if default.as_deref() != areas.default().ok() || len != old_len || !images.is_empty() {
+            self.describe_kargs(changes, default.as_deref(), &places)?;
+            self.record_default(changes, default.as_deref(), len)?;
+        }
+        changes.kargs = Some(places);
+        Ok(())
     }
 
-    /// The file around an area.
-    fn config_of(&self, area: &KargsArea) -> Result<(String, BootConfig)> {
-        let inside = |path: String| {
-            let extent = self.require_file(&path).ok()?.extent;
-            let offset = area.extent.offset().checked_sub(extent.offset())?;
-            let text = self.source().read_extent(extent).ok()?;
-            Some((path, BootConfig::new(text, Extent::new(offset, area.extent.len())?)?))
-        };
-        self.file_at(area.extent).and_then(inside).ok_or_else(|| {
-            self.refuse_layout(area.extent.offset(), "kargs area", "a config file around it", "none".into())
-        })
+    /// Puts an area's new bytes into the file around it, with the initrds that are added; gives the file and where in
+    /// it the area is then.
+    fn rewrite_area(
+        &self,
+        changes: &mut Changes,
+        area: &KargsArea,
+        filled: Bytes,
+        images: &BTreeMap<String, Bytes>,
+    ) -> Result<(String, u64)> {
+        let place = area.extent.offset();
+        let around = self.file_around(area.extent);
+        let (path, offset) = around.ok_or_else(|| {
+            self.refuse_layout(place, "kargs area", "a config file around it", "none".into())
+        })?;
+        if images.is_empty() && filled.len() == area.contents.len() {
+            changes.overwrite(self, &path, vec![Patch { offset, segment: Segment::Bytes(filled) }])?;
+            return Ok((path, offset));
+        }
+        let text = changes.file(self, &path)?.read_all(MAX_CONFIG)?;
+        let config = Extent::new(offset, area.extent.len()).and_then(|area| BootConfig::new(text, area));
+        let mut config = config.ok_or_else(|| {
+            self.refuse_layout(place, "kargs area", "one within its file", format!("beyond {path}"))
+        })?;
+        for name in images.keys() {
+            if !config.add_initrd(&format!("/images/{name}")) {
+                let found = format!("none in {path}");
+                return Err(self.refuse_layout(place, "config of a boot loader", "a list of initrds", found));
+            }
+        }
+        config.set_area(&filled);
+        let offset = config.area().offset();
+        changes.put(path.clone(), config.into_text());
+        Ok((path, offset))
     }
 
-    /// Rewrites `kargs.json`; `offsets` are those of areas that moved within their files.
+    /// The file around some bytes, and where in it they are.
+    fn file_around(&self, extent: Extent) -> Option<(String, u64)> {
+        let path = self.file_at(extent)?;
+        let offset = extent.offset().checked_sub(self.require_file(&path).ok()?.extent.offset())?;
+        Some((path, offset))
+    }
+
+    /// Rewrites `kargs.json`, where there is one.
     fn describe_kargs(
         &self,
         changes: &mut Changes,
-        default: Option<String>,
-        offsets: &BTreeMap<String, u64>,
-        len: u64,
+        default: Option<&str>,
+        places: &KargsPlaces,
     ) -> Result<()> {
         let Some(mut description) = KargsDescription::read(self.source(), self.volume())? else {
-            // Without a description, the header has to tell: its areas must be where it says.
-            let by_header = self.kargs().is_some_and(|areas| areas.origin() == KargsOrigin::Header);
-            return if by_header && !offsets.is_empty() {
-                Err(self.refuse_layout(
-                    0,
-                    "kernel arguments",
-                    "coreos/kargs.json",
-                    "an image of early 2021, whose header cannot follow".into(),
-                ))
-            } else {
-                Ok(())
-            };
+            return Ok(());
         };
         if let Some(default) = default {
-            description.default = default;
+            default.clone_into(&mut description.default);
         }
-        description.size = len;
+        description.size = places.len;
         for file in &mut description.files {
             let tree = self.volume().tree();
             let path = tree.find_id(&file.path).map(|id| tree.path(id));
-            if let Some(offset) = path.and_then(|path| offsets.get(&path)) {
+            if let Some(offset) = path.and_then(|path| places.offsets.get(&path)) {
                 file.offset = *offset;
             }
         }
-        let mut json = serde_json::to_vec_pretty(&description).map_err(|error| Error::Description {
-            file: self.source().name().to_owned(),
-            path: KARGS_INFO.to_owned(),
-            reason: error.to_string(),
-        })?;
+        let mut json = description.to_json(self.source())?;
         json.push(b'\n');
-        changes.files.put_file(KARGS_INFO, Contents::from(Bytes::from(json)));
+        changes.put(KARGS_INFO, json);
+        Ok(())
+    }
+
+    /// Rewrites the default arguments of images that have a header: they stand in an area of their own, as long as the
+    /// others.
+    fn record_default(&self, changes: &mut Changes, default: Option<&str>, len: usize) -> Result<()> {
+        let Some(header) = &self.headers().kargs else { return Ok(()) };
+        let found = || format!("none at byte {}", header.default_offset);
+        let missing = || self.refuse_layout(0, "area of the default kernel arguments", "a file", found());
+        let extent = Extent::new(header.default_offset, header.area_len).ok_or_else(missing)?;
+        let (path, offset) = self.file_around(extent).ok_or_else(missing)?;
+        let area = KargsArea::read(self.source(), extent)?;
+        let refused = |reason| Error::Kargs { file: self.source().name().to_owned(), reason };
+        let filled = area.filled_to(default.unwrap_or_default(), len).map_err(refused)?;
+        let file = changes.file(self, &path)?;
+        let before = file.segments(0..offset);
+        let behind = file.segments(offset + extent.len()..file.len());
+        let contents = before.chain([Segment::Bytes(filled)]).chain(behind).collect();
+        changes.files.put_file(path, Contents::new(contents));
         Ok(())
     }
 
     fn change_archive(&self, changes: &mut Changes, archive: &Bytes) -> Result<()> {
         let area = self.require_ignition_area()?;
         let len = archive.len() as u64;
+        let path = self.file_at(area.extent).unwrap_or_default();
+        let file = self.require_file(&path)?.extent;
         if len <= area.extent.len() {
-            changes.patches.extend(self.archive_patches(archive)?);
-            return Ok(());
+            let mut patches = self.archive_patches(archive)?;
+            for patch in &mut patches {
+                patch.offset -= file.offset();
+            }
+            return changes.overwrite(self, &path, patches.into());
         }
         let class = size_class(len);
         let archive = [Segment::Bytes(archive.clone()), Segment::Zero(class - len)];
-        let path = self.file_at(area.extent).unwrap_or_default();
-        let file = self.require_file(&path)?.extent;
         if file == area.extent {
             changes.files.put_file(path, Contents::new(archive.into()));
             return Ok(());
@@ -234,25 +255,24 @@ impl BaseImage {
         if area.extent.end() != file.end() {
             return refused("the end of its file", format!("the middle of {path}"));
         }
-        let at = file.offset() + INITRD_LEN_AT;
-        let field = Extent::new(at, 8).filter(|field| field.end() <= area.extent.offset());
+        let field = Extent::new(file.offset() + INITRD_LEN_AT, 8);
+        let field = field.filter(|field| field.end() <= area.extent.offset());
         let stated = field.map(|field| self.source().read_extent(field)).transpose()?;
         let stated = stated.and_then(|bytes| u64_be(&bytes, 0)).filter(|len| *len >= area.extent.len());
-        let (Some(field), Some(stated)) = (field, stated) else {
+        let Some(stated) = stated else {
             return refused("a boot image that states the length of its initrd", format!("none in {path}"));
         };
         let grown: u64 = archive.iter().map(Segment::len).sum();
         let initrd_len = stated - area.extent.len() + grown;
-        let between = |from: u64, to: u64| Extent::new(from, to - from).map(Segment::Base);
-        let mut segments: Vec<Segment> = between(file.offset(), field.offset()).into_iter().collect();
-        segments.push(Segment::Bytes(Bytes::copy_from_slice(&initrd_len.to_be_bytes())));
-        segments.extend(between(field.end(), area.extent.offset()));
-        segments.extend(archive);
-        changes.files.put_file(path, Contents::new(segments));
         let offset = area.extent.offset() - file.offset();
+        let stated = Segment::Bytes(Bytes::copy_from_slice(&initrd_len.to_be_bytes()));
+        changes.overwrite(self, path, vec![Patch { offset: INITRD_LEN_AT, segment: stated }])?;
+        let boot_image = changes.file(self, path)?;
+        let contents = boot_image.segments(0..offset).chain(archive).collect();
+        changes.files.put_file(path, Contents::new(contents));
         let json =
             format!("{{\n  \"file\": \"{path}\",\n  \"length\": {grown},\n  \"offset\": {offset}\n}}\n");
-        changes.files.put_file(IGNITION_INFO, Contents::from(Bytes::from(json)));
+        changes.put(IGNITION_INFO, json);
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 //! Only metadata is emitted again: directory records of both trees, volume sizes, boot catalogue and boot-info table,
 //! partition tables, and the headers of old images. Every unchanged file is a reference into the base. What stands
 //! before the first file that goes stays where it is; the files behind it close the gap, in their order; new and
-//! replaced files come last, so that all images of one base begin alike.
+//! edited files come last, so that all images of one base begin alike.
 //!
 //! | structure | what happens to it |
 //! |---|---|
@@ -13,12 +13,18 @@
 //! | El Torito catalogue | stays, with the new places of boot images that move |
 //! | boot info table of isolinux | follows its file |
 //! | MBR and both GPTs | new size, new end, new checksums; identifiers stay |
-//! | `coreiso+`, `coreKarg` headers | follow their areas, or are zeroed |
+//! | `coreiso+`, `coreKarg` headers | follow their areas; zeroed where a file around an area goes |
+//! | application's field of the volume descriptor | says that there is a [new layout, and why](mark) |
 //! | HFS+ and Apple partition map (ppc64le) | zeroed: they describe places that are no longer true |
+//!
+//! An image for ppc64le keeps everything that POWER firmware starts from a CD or a disk: the ISO 9660 trees with
+//! `ppc/bootinfo.txt` and `boot/grub`, and its MBR with the PReP partition's type. What it loses is the way in through
+//! HFS+, which only old Macintosh firmware takes.
 
 mod boot_config;
 mod directory;
 mod edits;
+mod mark;
 mod placement;
 mod structures;
 
@@ -98,6 +104,25 @@ impl FileOperations {
     }
 }
 
+/// All that a new layout changes.
+#[derive(Debug)]
+struct Changes {
+    files: FileOperations,
+    /// Where the kernel arguments are then, if files around them are among those that change.
+    kargs: Option<KargsPlaces>,
+    /// Why there is a new layout.
+    reason: &'static str,
+}
+
+/// Kernel-argument areas after an edit.
+#[derive(Debug)]
+struct KargsPlaces {
+    /// The length of each.
+    len: u64,
+    /// Where they are in their files, by path.
+    offsets: BTreeMap<String, u64>,
+}
+
 impl BaseImage {
     /// The image with its files changed and everything else as it is.
     ///
@@ -106,21 +131,30 @@ impl BaseImage {
     /// Fails where a path does not exist (or, of a new file, its directory), where a name cannot be stored, where the
     /// image would pass what its 32-bit fields hold, or where its structures are in an order that this cannot keep.
     pub fn relayout(&self, operations: &FileOperations) -> Result<Plan> {
-        self.relayout_with(operations, Vec::new())
+        let reason = "files were changed";
+        self.relayout_with(&Changes { files: operations.clone(), kargs: None, reason })
     }
 
-    /// As [`relayout`](Self::relayout), with changes of bytes besides, at their places in the base.
-    fn relayout_with(&self, operations: &FileOperations, in_base: Vec<Patch>) -> Result<Plan> {
-        if operations.is_empty() {
-            return Plan::whole(Arc::clone(self.source())).patched(in_base);
+    fn relayout_with(&self, changes: &Changes) -> Result<Plan> {
+        if changes.files.is_empty() {
+            return Ok(Plan::whole(Arc::clone(self.source())));
         }
-        let mut placement = Placement::new(self, operations)?;
+        let mut placement = Placement::new(self, &changes.files)?;
         let mut patches = directory::patches(self, &mut placement)?;
         let plan = placement.plan(self);
         let plan = structures::resize(self, &placement, plan);
-        patches.extend(structures::patches(self, &placement, &plan)?);
-        patches.extend(in_base.into_iter().map(|patch| placement.moved_patch(patch)));
+        patches.extend(structures::patches(self, &placement, changes.kargs.as_ref(), &plan)?);
+        patches.extend(mark::patch(self, changes.reason)?);
         plan.patched(patches)
+    }
+
+    /// Why the image was laid out anew; none of an image as it was mastered.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the storage does.
+    pub fn layout_reason(&self) -> Result<Option<String>> {
+        mark::read(self)
     }
 
     pub(crate) fn refuse_layout(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Contents, FileOperations, PADDING_SECTORS, sector, sectors};
 use crate::base::BaseImage;
 use crate::extent::{Extent, SECTOR_SIZE, Sector};
-use crate::plan::{Patch, Plan, Segment};
+use crate::plan::{Plan, Segment};
 use crate::volume::{Entry, EntryId, Kind, Tree};
 use crate::{Error, Result};
 
@@ -124,13 +124,6 @@ impl Placement {
     pub(super) fn moved_offset(&self, extent: Extent) -> Option<u64> {
         let (old, new) = self.moved.iter().find(|(old, _)| old.contains(extent))?;
         Some(new.offset() + (extent.offset() - old.offset()))
-    }
-
-    /// A change of base bytes, at their new place.
-    pub(super) fn moved_patch(&self, patch: Patch) -> Patch {
-        let extent = Extent::new(patch.offset, patch.segment.len());
-        let offset = extent.and_then(|extent| self.moved_offset(extent)).unwrap_or(patch.offset);
-        Patch { offset, ..patch }
     }
 
     /// Where the extent that begins at a sector is now.

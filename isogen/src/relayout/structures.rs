@@ -1,7 +1,7 @@
 //! What else has to follow when files move: sizes, boot catalogue, partition tables, headers.
 
 use super::placement::Placement;
-use super::{both_endian, patch, sector, zeros};
+use super::{KargsPlaces, both_endian, patch, sector, zeros};
 use crate::Result;
 use crate::base::BaseImage;
 use crate::bytes_at::u64_le;
@@ -34,7 +34,12 @@ pub(super) fn resize(image: &BaseImage, placement: &Placement, plan: Plan) -> Pl
 }
 
 /// The changes of everything but directories and descriptors' root records.
-pub(super) fn patches(image: &BaseImage, placement: &Placement, plan: &Plan) -> Result<Vec<Patch>> {
+pub(super) fn patches(
+    image: &BaseImage,
+    placement: &Placement,
+    kargs: Option<&KargsPlaces>,
+    plan: &Plan,
+) -> Result<Vec<Patch>> {
     let space = sector(image, placement.volume_sectors())?.0;
     let descriptors = [Some(image.volume().primary()), image.volume().joliet()].into_iter().flatten();
     let mut patches: Vec<Patch> =
@@ -44,7 +49,8 @@ pub(super) fn patches(image: &BaseImage, placement: &Placement, plan: &Plan) -> 
     check_gpt(image)?;
     let mut system_area = SystemArea::read(image)?;
     system_area.resize(image, placement, &boot, plan.len());
-    system_area.move_headers(image, placement);
+    system_area.move_ignition_header(image, placement);
+    system_area.move_kargs_header(image, placement, kargs);
     patches.extend(system_area.patch());
     patches.extend(system_area.backup_gpt(image, plan.len()));
     patches.extend(hfs_headers(image));
@@ -89,10 +95,11 @@ impl BootImages {
             });
             let path = file.map(|(id, _)| tree.path(id)).unwrap_or_default();
             if let Some(new) = placement.new.iter().find(|file| file.path == path) {
-                // Sixteen bits: more than 32 MiB cannot be said, and firmware loads what it needs.
-                let count = u16::try_from(new.extent.len().div_ceil(SECTOR_SIZE) * 4).unwrap_or(u16::MAX);
                 let place = Sector(u32::try_from(new.extent.offset() / SECTOR_SIZE).unwrap_or(u32::MAX));
-                boot.changed.push((entry.position, entry.platform, place, Some(count)));
+                let grown = file.is_none_or(|(_, old)| old.extent.len() != new.extent.len());
+                // Sixteen bits: more than 32 MiB cannot be said, and firmware loads what it needs.
+                let count = || u16::try_from(new.extent.len().div_ceil(SECTOR_SIZE) * 4).unwrap_or(u16::MAX);
+                boot.changed.push((entry.position, entry.platform, place, grown.then(count)));
             } else if let Some(place) =
                 placement.moved_sector(entry.sector).filter(|place| *place != entry.sector)
             {
@@ -226,36 +233,41 @@ impl SystemArea {
         Some(patch(len - BACKUP_GPT_LEN, [self.table(), &sealed(header)].concat()))
     }
 
-    /// Lets the headers of old images point at what they mean.
-    fn move_headers(&mut self, image: &BaseImage, placement: &Placement) {
-        let headers = image.headers();
-        if let Some(extent) = headers.ignition {
-            match new_offset(image, placement, extent) {
-                Some((offset, len)) => {
-                    self.set(IGNITION_HEADER + 8, &offset.to_le_bytes());
-                    self.set(IGNITION_HEADER + 16, &len.to_le_bytes());
-                }
-                None => self.clear(IGNITION_HEADER, 24),
+    /// Lets the header of old images point at the Ignition area.
+    fn move_ignition_header(&mut self, image: &BaseImage, placement: &Placement) {
+        let Some(extent) = image.headers().ignition else { return };
+        match new_offset(image, placement, extent) {
+            Some((offset, len)) => {
+                self.set(IGNITION_HEADER + 8, &offset.to_le_bytes());
+                self.set(IGNITION_HEADER + 16, &len.to_le_bytes());
             }
+            None => self.clear(IGNITION_HEADER, 24),
         }
-        if let Some(kargs) = &headers.kargs {
-            let offsets = std::iter::once(kargs.default_offset).chain(kargs.offsets.iter().copied());
-            let moved: Option<Vec<u64>> = offsets
-                .map(|offset| {
-                    let extent = Extent::new(offset, kargs.area_len)?;
-                    let replaced =
-                        placement.new.iter().any(|file| image.file_at(extent).as_ref() == Some(&file.path));
-                    if replaced { None } else { Some(placement.moved_offset(extent).unwrap_or(offset)) }
-                })
-                .collect();
-            match moved {
-                Some(offsets) => {
-                    for (offset, at) in offsets.iter().zip((KARGS_HEADER + 16..).step_by(8)) {
-                        self.set(at, &offset.to_le_bytes());
-                    }
+    }
+
+    /// Lets the header of old images point at the kernel arguments.
+    fn move_kargs_header(&mut self, image: &BaseImage, placement: &Placement, kargs: Option<&KargsPlaces>) {
+        let Some(header) = &image.headers().kargs else { return };
+        let moved = |offset: u64| {
+            let extent = Extent::new(offset, header.area_len)?;
+            let path = image.file_at(extent)?;
+            let Some(file) = placement.new.iter().find(|file| file.path == path) else {
+                return Some(placement.moved_offset(extent).unwrap_or(offset));
+            };
+            // The default arguments are no area of a boot loader's, and stay where they are in their file.
+            let inside = offset - image.require_file(&path).ok()?.extent.offset();
+            let areas = kargs?;
+            Some(file.extent.offset() + areas.offsets.get(&path).copied().unwrap_or(inside))
+        };
+        let offsets = std::iter::once(header.default_offset).chain(header.offsets.iter().copied());
+        match offsets.map(moved).collect::<Option<Vec<_>>>() {
+            Some(offsets) => {
+                let len = kargs.map_or(header.area_len, |kargs| kargs.len);
+                for (value, at) in std::iter::once(len).chain(offsets).zip((KARGS_HEADER + 8..).step_by(8)) {
+                    self.set(at, &value.to_le_bytes());
                 }
-                None => self.clear(KARGS_HEADER, 72),
             }
+            None => self.clear(KARGS_HEADER, 72),
         }
     }
 }
