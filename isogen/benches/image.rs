@@ -16,11 +16,14 @@ use isogen::{Archive, BaseImage, Edits, Encoding, KargsEdit, KargsOperations, Pa
 
 const ROOTFS_LEN: u64 = 1 << 30;
 const CONFIG_LEN: usize = 100 << 10;
+/// A config that needs a new layout.
+const LARGE_CONFIG_LEN: usize = 1 << 20;
 
 /// The image, which is gone when the benches are over.
 struct Bench {
     folder: tempfile::TempDir,
     edits: Edits,
+    large: Edits,
     packed: Packed,
     archive: Archive,
 }
@@ -31,12 +34,15 @@ impl Bench {
         let recipe = Recipe::new(Architecture::X86_64, Era::E2024_12).rootfs_len(ROOTFS_LEN);
         recipe.write_to(&folder.path().join("image.iso")).unwrap();
         let mut archive = Archive::new();
-        archive.insert("config.ign", config());
+        archive.insert("config.ign", config(CONFIG_LEN));
         let packed = archive.pack(Encoding::Gzip).unwrap();
         let append = vec!["console=ttyS0".to_owned()];
         let kargs = KargsEdit::Default(KargsOperations { append, ..KargsOperations::default() });
-        let edits = Edits::new().archive(packed.clone()).kargs(kargs);
-        Self { folder, edits, packed, archive }
+        let edits = Edits::new().archive(packed.clone()).kargs(kargs.clone());
+        let mut large = Archive::new();
+        large.insert("config.ign", config(LARGE_CONFIG_LEN));
+        let large = Edits::new().archive(large.pack(Encoding::Stored).unwrap()).kargs(kargs);
+        Self { folder, edits, large, packed, archive }
     }
 
     fn path(&self) -> std::path::PathBuf {
@@ -53,14 +59,14 @@ fn open(path: &Path) -> BaseImage {
 }
 
 /// A config that is mostly base64, as real ones are: it shrinks to three quarters.
-fn config() -> Vec<u8> {
+fn config(len: usize) -> Vec<u8> {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut state = 1_u64;
     let letters = std::iter::repeat_with(|| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         LETTERS.get(usize::try_from(state >> 58).unwrap()).copied().unwrap()
     });
-    letters.take(CONFIG_LEN).collect()
+    letters.take(len).collect()
 }
 
 fn opening(criterion: &mut Criterion, bench: &Bench) {
@@ -80,6 +86,12 @@ fn planning(criterion: &mut Criterion, bench: &Bench) {
         bencher.iter(|| image.initrd([black_box(bench.packed.clone())]).unwrap());
     });
     group.bench_function("minimal", |bencher| bencher.iter(|| image.minimal(None).unwrap()));
+    group.bench_function("relayout", |bencher| bencher.iter(|| image.plan(black_box(&bench.large)).unwrap()));
+    let url = "http://192.0.2.1/rootfs.img";
+    let minimal = bench.large.clone().minimal(Some(url)).initrd_image("more.img", &bench.packed);
+    group.bench_function("relayout-minimal", |bencher| {
+        bencher.iter(|| image.plan(black_box(&minimal)).unwrap());
+    });
     for (name, encoding) in [("pack-gzip", Encoding::Gzip), ("pack-xz", Encoding::Xz)] {
         group.bench_function(name, |bencher| bencher.iter(|| bench.archive.pack(encoding).unwrap()));
     }
@@ -131,6 +143,21 @@ fn reading(criterion: &mut Criterion, bench: &Bench) {
     group.finish();
 }
 
+/// The full digest of an image of a GiB whose base was hashed before, and, of one changed in place, by a full pass.
+fn digesting(criterion: &mut Criterion, bench: &Bench) {
+    let image = open(&bench.path());
+    let mut group = criterion.benchmark_group("sha256");
+    group.sample_size(10);
+    let shared = image.plan(&bench.large).unwrap();
+    shared.sha256().unwrap();
+    group.bench_function("shared-prefix", |bencher| bencher.iter(|| black_box(&shared).sha256().unwrap()));
+    group.bench_function("full-pass", |bencher| {
+        // A base that was opened anew has no saved states.
+        bencher.iter_batched(|| bench.plan(), |plan| plan.sha256().unwrap(), BatchSize::PerIteration);
+    });
+    group.finish();
+}
+
 fn embedding(criterion: &mut Criterion, bench: &Bench) {
     let path = bench.path();
     criterion.bench_function("embed-in-place", |bencher| {
@@ -149,7 +176,7 @@ fn embedding(criterion: &mut Criterion, bench: &Bench) {
 
 fn axes(criterion: &mut Criterion) {
     let bench = Bench::new();
-    for axis in [opening, planning, looking_up, reading, embedding] {
+    for axis in [opening, planning, looking_up, reading, digesting, embedding] {
         axis(criterion, &bench);
     }
 }

@@ -63,6 +63,8 @@ pub struct BootCatalog {
     pub sector: Sector,
     /// Whether the words of the validation entry add up to zero, as they should.
     pub checksum_ok: bool,
+    /// Whether every section has the entries that its header counts, within the one sector that is read.
+    pub sections_complete: bool,
     /// The default entry, then those of the sections.
     pub entries: Vec<BootEntry>,
 }
@@ -104,21 +106,25 @@ impl BootCatalog {
         }
         let sum =
             (0..ENTRY_LEN).step_by(2).filter_map(|at| u16_le(validation, at)).fold(0, u16::wrapping_add);
-        let mut catalog = Self { sector, checksum_ok: sum == 0, entries: Vec::new() };
+        let mut catalog =
+            Self { sector, checksum_ok: sum == 0, sections_complete: true, entries: Vec::new() };
         let mut platform = Platform::from(validation.get(1).copied().unwrap_or_default());
         catalog.add(source, default, 1, platform)?;
         let mut expected = 0;
+        let mut more = false;
         for (entry, number) in sections.iter().zip(2..) {
             if expected > 0 {
                 expected -= 1;
                 catalog.add(source, entry, number, platform)?;
-            } else if let [0x90 | 0x91, id, ..] = entry {
+            } else if let [kind @ (0x90 | 0x91), id, ..] = entry {
                 platform = Platform::from(*id);
                 expected = u16_le(entry, 2).unwrap_or_default();
+                more = *kind == 0x90;
             } else {
                 break;
             }
         }
+        catalog.sections_complete = expected == 0 && !more;
         Ok(catalog)
     }
 
@@ -169,6 +175,18 @@ mod tests {
         let entries: Vec<_> = catalog.entries.iter().map(|entry| (entry.platform, entry.sector)).collect();
         assert_eq!(entries, [(Platform::Bios, Sector(45)), (Platform::Efi, Sector(64))]);
         assert_eq!(catalog.entries[1].position, 44 * 2048 + 96);
+    }
+
+    #[test]
+    fn a_catalogue_that_ends_early_says_so() {
+        let source = Source::from_bytes("test", vec![0; 65 * 2048]);
+        let complete =
+            |bytes: &[u8]| BootCatalog::parse(&source, Sector(44), bytes).unwrap().sections_complete;
+        assert!(complete(&catalog()));
+        let mut another = catalog();
+        another[64] = 0x90;
+        assert!(!complete(&another), "a section is announced that does not come");
+        assert!(!complete(&catalog()[..96]), "the section's entry is missing");
     }
 
     #[test]

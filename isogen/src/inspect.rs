@@ -1,5 +1,7 @@
 //! Everything that is known about an image, for people and programs to look at.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::areas::{IgnitionArea, IgnitionOrigin, KARGS_INFO};
@@ -9,6 +11,7 @@ use crate::extent::Extent;
 use crate::initrd::{Archive, IGNITION_CONFIG};
 use crate::kargs::{KargsArea, KargsAreas, KargsOrigin};
 use crate::partitions::PartitionTables;
+use crate::plan::{Plan, Segment};
 use crate::volume::{Entry, EntryId, Finding, Kind};
 use crate::{Error, Features};
 
@@ -25,6 +28,10 @@ pub struct Inspection {
     pub architecture: Option<Architecture>,
     /// The generation of its format: the month from which on images were made like this one.
     pub generation: &'static str,
+    /// Why the image was laid out anew; none of an image as it was mastered.
+    pub new_layout: Option<String>,
+    /// The files that firmware and boot loaders check the signatures of, or that hold such files.
+    pub boot_files: Vec<BootFile>,
     /// The boot catalogue.
     pub boot_catalog: Option<BootCatalog>,
     /// The partition tables.
@@ -41,6 +48,17 @@ pub struct Inspection {
     pub files: Vec<FileSummary>,
     /// What is odd, yet bearable.
     pub findings: Vec<Finding>,
+}
+
+/// A file that is booted, by its digest: one and the same in every image made of a base.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BootFile {
+    /// Its path.
+    pub path: String,
+    /// Its length in bytes.
+    pub len: u64,
+    /// Its SHA-256.
+    pub sha256: crate::Digest,
 }
 
 /// A volume's identifiers and size.
@@ -166,6 +184,8 @@ impl BaseImage {
             },
             architecture: self.architecture(),
             generation: self.generation(),
+            new_layout: self.layout_reason()?,
+            boot_files: self.boot_files()?,
             boot_catalog: self.boot_catalog().cloned(),
             partitions: self.partitions().clone(),
             ignition_area: self.ignition_area().map(|area| self.inspect_ignition(area)).transpose()?,
@@ -200,6 +220,29 @@ impl BaseImage {
         } else {
             "2020-09"
         }
+    }
+
+    /// The files whose signatures secure boot checks, or that hold such files: boot loaders for UEFI, the file system
+    /// with their copies, and the kernel. Reads them whole.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the storage does.
+    pub fn boot_files(&self) -> Result<Vec<BootFile>, Error> {
+        const OTHERS: [&str; 3] =
+            ["images/efiboot.img", "images/pxeboot/vmlinuz", "images/pxeboot/kernel.img"];
+        let tree = self.volume().tree();
+        let signed = |path: &str| OTHERS.contains(&path) || path.to_ascii_lowercase().ends_with(".efi");
+        let mut files = Vec::new();
+        for (id, entry) in tree.entries().filter(|(_, entry)| entry.kind == Kind::File) {
+            let path = tree.path(id);
+            if signed(&path) {
+                let plan = Plan::of(Arc::clone(self.source()), [Segment::Base(entry.extent)]);
+                files.push(BootFile { path, len: plan.len(), sha256: plan.sha256()? });
+            }
+        }
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(files)
     }
 
     fn inspect_ignition(&self, area: IgnitionArea) -> Result<IgnitionSummary, Error> {

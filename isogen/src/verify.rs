@@ -137,6 +137,12 @@ impl BaseImage {
                 catalog.sector.offset()
             ));
         }
+        if !catalog.sections_complete {
+            wrong.push(format!(
+                "the catalogue at byte {} ends before the entries that it announces",
+                catalog.sector.offset()
+            ));
+        }
         let tree = self.volume().tree();
         for entry in catalog.entries.iter().filter(|entry| entry.bootable) {
             let named =

@@ -1,9 +1,9 @@
 //! Every verb on every generated image, held against what the generator knows about it.
 
-use fixtures::Architecture;
+use fixtures::{Architecture, Era};
 use serde_json::Value;
 
-use crate::support::{CONFIG, Image, KEYFILE, Scratch, each, few, good, slice};
+use crate::support::{CONFIG, Image, KEYFILE, Scratch, each, few, good, image, slice};
 use crate::{mode, usual};
 
 /// Fails unless an edit in place has changed nothing outside of these places.
@@ -445,6 +445,26 @@ fn inspect_shows_what_was_embedded() {
         assert!(text.contains(part), "no {part:?} in {text}");
     }
     scratch.kindling("iso verify image.iso").success();
+}
+
+/// A product says how it came to be, and that it boots what its base boots.
+#[test]
+fn inspect_compares_boot_files_with_those_of_a_base() {
+    let scratch = usual().scratch();
+    let argument = format!("long={}", "x".repeat(1500));
+    let line = format!("iso kargs modify --grow -a {argument} -o new.iso image.iso");
+    scratch.kindling(&line).success();
+    let text = scratch.kindling("iso inspect image.iso").printed();
+    assert!(text.contains("Layout:        as mastered\n"), "{text}");
+    let text = scratch.kindling("iso inspect --base image.iso new.iso").printed();
+    assert!(text.contains("new: the kernel arguments are longer than their areas\n"), "{text}");
+    assert!(text.contains("byte for byte those of image.iso\n"), "{text}");
+    let kernel = scratch.kindling("iso inspect --json new.iso").printed();
+    let kernel: Value = serde_json::from_str(&kernel).unwrap();
+    assert!(kernel["boot_files"].as_array().unwrap().iter().any(|it| it["path"] == "images/pxeboot/vmlinuz"));
+    scratch.write("other.iso", &image(Architecture::Aarch64, Era::E2024_12).bytes);
+    let text = scratch.kindling("iso inspect --base other.iso new.iso").printed();
+    assert!(text.contains("Boot files:    not those of other.iso: "), "{text}");
 }
 
 #[test]

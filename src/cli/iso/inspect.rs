@@ -5,7 +5,7 @@ use std::fmt::Write;
 use anyhow::Result;
 use clap::Args;
 use ignition::summary::Summary;
-use isogen::inspect::{IgnitionSummary, Inspection, KargsSummary};
+use isogen::inspect::{BootFile, IgnitionSummary, Inspection, KargsSummary};
 use isogen::{BaseImage, Extent};
 use serde::Serialize;
 
@@ -16,6 +16,9 @@ pub(in crate::cli) struct Inspect {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Image that this one was made of: tell whether what secure boot checks is the same
+    #[arg(long, value_name = "ISO")]
+    base: Option<String>,
     /// ISO image
     #[arg(value_name = "ISO")]
     input: String,
@@ -28,6 +31,11 @@ struct Report {
     image: Inspection,
     ignition: Option<Summary>,
     ignition_error: Option<String>,
+    /// Of the base image that was named: the boot files that this image has otherwise, or not at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    boot_files_differing: Option<Vec<String>>,
+    #[serde(skip)]
+    base: Option<String>,
 }
 
 impl Inspect {
@@ -39,9 +47,22 @@ impl Inspect {
             Some(Err(error)) => (None, Some(error.to_string())),
             None => (None, None),
         };
-        let report = Report { image, ignition, ignition_error };
+        let base_files = self.base.as_ref().map(|base| BaseImage::open(base)?.boot_files()).transpose()?;
+        let boot_files_differing = base_files.map(|files| differing(&files, &image.boot_files));
+        let report = Report { image, ignition, ignition_error, boot_files_differing, base: self.base };
         if self.json { print_json(&report) } else { print_bytes(text(&report)?.as_bytes()) }
     }
+}
+
+/// The paths of boot files that are in one image only, or differ.
+fn differing(base: &[BootFile], image: &[BootFile]) -> Vec<String> {
+    let only = |one: &[BootFile], other: &[BootFile]| -> Vec<String> {
+        one.iter().filter(|file| !other.contains(file)).map(|file| file.path.clone()).collect()
+    };
+    let mut paths = [only(base, image), only(image, base)].concat();
+    paths.sort();
+    paths.dedup();
+    paths
 }
 
 /// The report as text. Control characters come from the image: they are shown, not sent to the terminal.
@@ -53,7 +74,12 @@ fn text(report: &Report) -> Result<String> {
     writeln!(out, "Volume:        {} ({} sectors)", image.volume.id, image.volume.sectors)?;
     writeln!(out, "Architecture:  {architecture}")?;
     writeln!(out, "Generation:    {}", image.generation)?;
+    match &image.new_layout {
+        Some(reason) => writeln!(out, "Layout:        new: {reason}")?,
+        None => writeln!(out, "Layout:        as mastered")?,
+    }
     boot(&mut out, image)?;
+    boot_files(&mut out, report)?;
     match &image.ignition_area {
         Some(area) => ignition(&mut out, area, report)?,
         None => writeln!(out, "Ignition area: none")?,
@@ -115,6 +141,22 @@ fn boot(out: &mut String, image: &Inspection) -> Result<()> {
     }
     if !tables.apple.is_empty() {
         writeln!(out, "Apple map:     {} partitions", tables.apple.len())?;
+    }
+    Ok(())
+}
+
+fn boot_files(out: &mut String, report: &Report) -> Result<()> {
+    let base = report.base.as_deref().unwrap_or_default();
+    match &report.boot_files_differing {
+        None => writeln!(out, "Boot files:    {}, by SHA-256", report.image.boot_files.len())?,
+        Some(paths) if paths.is_empty() => {
+            let count = report.image.boot_files.len();
+            writeln!(out, "Boot files:    {count}, byte for byte those of {base}")?;
+        }
+        Some(paths) => writeln!(out, "Boot files:    not those of {base}: {}", paths.join(" "))?,
+    }
+    for file in &report.image.boot_files {
+        writeln!(out, "  {}  {}", file.sha256, file.path)?;
     }
     Ok(())
 }
