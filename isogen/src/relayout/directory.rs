@@ -3,15 +3,17 @@
 //! Sizes are settled first, since a directory that outgrows its sectors gets new ones and then stands at another place
 //! in its parent, in its children and in the path tables; records are written afterwards.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::placement::{Place, Placement};
+use super::placement::{NewFile, Place, Placement};
 use super::{both_endian, patch, zeros};
 use crate::base::BaseImage;
 use crate::bytes_at::{u32_be, u32_le};
 use crate::extent::{Extent, SECTOR_SIZE, Sector};
 use crate::plan::Patch;
-use crate::volume::{Entry, EntryId, Kind, Record, Tree, VolumeDescriptor};
+use crate::volume::{
+    Entry, EntryId, Kind, MAX_DIRECTORY_LEN, Record, Tree, VolumeDescriptor, decode_iso_name,
+};
 use crate::{Error, Result};
 
 /// Offset of the root directory's record in a volume descriptor.
@@ -88,8 +90,13 @@ impl<'a> Hierarchy<'a> {
             let needed = packed_len(&records);
             let old = entry.extent;
             let (mut sector, mut len) = (entry.record.sector, entry.record.data_len);
-            if needed > old.len().next_multiple_of(SECTOR_SIZE) {
-                len = u32::try_from(needed).unwrap_or(u32::MAX);
+            if needed > old.len() {
+                len =
+                    u32::try_from(needed).ok().filter(|len| *len <= MAX_DIRECTORY_LEN).ok_or_else(|| {
+                        let expected = format!("at most {MAX_DIRECTORY_LEN} bytes");
+                        let what = "directory with its new files";
+                        self.image.refuse_layout(entry.record.position, what, &expected, needed.to_string())
+                    })?;
                 sector = placement.reserve(self.image, needed / SECTOR_SIZE)?;
             }
             directories.push(NewDirectory { old, old_sector: entry.record.sector, sector, len, records });
@@ -106,20 +113,20 @@ impl<'a> Hierarchy<'a> {
         }
         for (child_id, child) in self.tree.children(id) {
             let mut raw = self.raw(&child.record, child.kind == Kind::Directory)?;
-            match placement.place(self.tree, child_id, child) {
-                Some(Place::Dropped) => continue,
-                Some(Place::At(sector, len)) => raw.set_place(sector, len),
-                None => {}
+            match placement.place(self.image, self.tree, (child_id, child))? {
+                Place::Dropped => continue,
+                Place::At(sector, len) => raw.set_place(sector, len),
+                Place::Unchanged => {}
             }
             records.push(raw);
         }
+        let mut taken: BTreeSet<String> = records.iter().map(|it| decode_iso_name(it.name())).collect();
         let path = self.tree.path(id);
         for file in &placement.new {
             let (parent, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
-            let exists =
-                self.tree.find_id(&file.path).is_some_and(|found| self.tree.path(found) == file.path);
-            if parent == path && !exists {
-                let record = self.new_record(id, name, file.extent)?;
+            let exists = || self.tree.find_id(&file.path).is_some_and(|it| self.tree.path(it) == file.path);
+            if parent == path && !exists() {
+                let record = self.new_record(id, file, (name, &mut taken))?;
                 let at = records.iter().position(|other| !is_dot(other) && other.name() > record.name());
                 records.insert(at.unwrap_or(records.len()), record);
             }
@@ -135,7 +142,12 @@ impl<'a> Hierarchy<'a> {
     }
 
     /// A record for a file that the base does not have, made after one that it has: same owner, mode and times.
-    fn new_record(&self, directory: EntryId, name: &str, extent: Extent) -> Result<RawRecord> {
+    fn new_record(
+        &self,
+        directory: EntryId,
+        file: &NewFile,
+        (name, taken): (&str, &mut BTreeSet<String>),
+    ) -> Result<RawRecord> {
         let is_file = |entry: &&Entry| entry.kind == Kind::File;
         let sibling = self.tree.children(directory).map(|(_, entry)| entry).find(is_file);
         let template = sibling.or_else(|| self.tree.entries().map(|(_, entry)| entry).find(is_file));
@@ -143,11 +155,8 @@ impl<'a> Hierarchy<'a> {
         let template =
             template.ok_or_else(|| refused("the image has no file to take the form of records from"))?;
         let raw = self.raw(&template.record, false)?.bytes;
-        let raw_name = if self.joliet {
-            self.joliet_name(name, template)?
-        } else {
-            self.iso_name(directory, name, template)?
-        };
+        let raw_name =
+            if self.joliet { self.joliet_name(name, template)? } else { iso_name(name, template, taken)? };
         let name_len = u8::try_from(raw_name.len()).map_err(|_| refused("it is too long"))?;
 
         let mut bytes = raw.get(..33).unwrap_or_default().to_vec();
@@ -168,36 +177,8 @@ impl<'a> Hierarchy<'a> {
             u8::try_from(bytes.len()).map_err(|_| refused("its directory record would pass 255 bytes"))?;
         bytes.get_mut(..1).unwrap_or_default().fill(len);
         let mut record = RawRecord { bytes, is_directory: false };
-        let data_len = u32::try_from(extent.len()).unwrap_or(u32::MAX);
-        let sector = u32::try_from(extent.offset() / SECTOR_SIZE).unwrap_or(u32::MAX);
-        record.set_place(Sector(sector), data_len);
+        record.set_place(file.sector(), u32::try_from(file.extent.len()).unwrap_or(u32::MAX));
         Ok(record)
-    }
-
-    /// An 8.3 name that is free in the directory, with a version where others have one.
-    fn iso_name(&self, directory: EntryId, name: &str, template: &Entry) -> Result<Vec<u8>> {
-        let clean = |part: &str, len: usize| -> String {
-            let allowed = part.to_ascii_uppercase();
-            allowed.chars().map(|it| if it.is_ascii_alphanumeric() { it } else { '_' }).take(len).collect()
-        };
-        let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
-        let extension = clean(extension, 3);
-        let taken = |name: &str| self.tree.children(directory).any(|(_, entry)| entry.iso_name == name);
-        let spell = |stem: String| if extension.is_empty() { stem } else { format!("{stem}.{extension}") };
-        let numbered = (0..1000_u32).map(|number| match number {
-            0 => spell(clean(stem, 8)),
-            number => spell(format!("{}{number:03}", clean(stem, 5))),
-        });
-        let mut free = numbered.filter(|candidate| !taken(candidate));
-        let reason = "no short name is free for it";
-        let short = free.next().ok_or_else(|| Error::Refused {
-            what: "file name",
-            value: name.to_owned(),
-            reason,
-        })?;
-        let dot = if extension.is_empty() { "." } else { "" };
-        let version = if template.record.name.ends_with(b";1") { ";1" } else { "" };
-        Ok(format!("{short}{dot}{version}").into_bytes())
     }
 
     fn joliet_name(&self, name: &str, template: &Entry) -> Result<Vec<u8>> {
@@ -312,6 +293,31 @@ fn is_dot(record: &RawRecord) -> bool {
     matches!(record.name(), [0 | 1])
 }
 
+/// An 8.3 name that is free in its directory, with a version where others have one.
+fn iso_name(name: &str, template: &Entry, taken: &mut BTreeSet<String>) -> Result<Vec<u8>> {
+    let clean = |part: &str, len: usize| -> String {
+        let allowed = part.to_ascii_uppercase();
+        allowed.chars().map(|it| if it.is_ascii_alphanumeric() { it } else { '_' }).take(len).collect()
+    };
+    // A dot in front begins a name, not an extension.
+    let (stem, extension) = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).unwrap_or((name, ""));
+    let extension = clean(extension, 3);
+    let spell = |stem: String| if extension.is_empty() { stem } else { format!("{stem}.{extension}") };
+    let numbered = (0..1000_u32).map(|number| match number {
+        0 => spell(clean(stem, 8)),
+        number => spell(format!("{}{number:03}", clean(stem, 5))),
+    });
+    let mut free = numbered.filter(|candidate| !candidate.is_empty() && !taken.contains(candidate));
+    let reason = "no short name is free for it";
+    let short =
+        free.next().ok_or_else(|| Error::Refused { what: "file name", value: name.to_owned(), reason })?;
+    let dot = if extension.is_empty() { "." } else { "" };
+    let version = if template.record.name.ends_with(b";1") { ";1" } else { "" };
+    let raw = format!("{short}{dot}{version}").into_bytes();
+    taken.insert(short);
+    Ok(raw)
+}
+
 /// The system use area of a new file: mode, owner and times as the template has them, and a name of its own.
 fn system_use(template: &[u8], start: usize, name: &str) -> Vec<u8> {
     let mut area = Vec::new();
@@ -321,16 +327,16 @@ fn system_use(template: &[u8], start: usize, name: &str) -> Vec<u8> {
             break;
         }
         let entry = template.get(at..at + usize::from(len)).unwrap_or_default();
-        match (first, second) {
-            (b'R', b'R') | (b'P', b'X') | (b'T', b'F') => area.extend(entry),
-            (b'N', b'M') => {
-                let len = u8::try_from(name.len() + 5).unwrap_or(u8::MAX);
-                area.extend([b'N', b'M', len, 1, 0]);
-                area.extend(name.as_bytes());
-            }
-            _ => {}
+        if matches!((first, second), (b'R', b'R') | (b'P', b'X') | (b'T', b'F')) {
+            area.extend(entry);
         }
         at += usize::from(len);
+    }
+    // Where files have modes they have names, though perhaps in a continuation.
+    if !area.is_empty() {
+        let len = u8::try_from(name.len() + 5).unwrap_or(u8::MAX);
+        area.extend([b'N', b'M', len, 1, 0]);
+        area.extend(name.as_bytes());
     }
     area
 }

@@ -68,10 +68,8 @@ impl BaseImage {
         }
         if edits.minimal.is_some() {
             self.require_pristine()?;
-            for path in [ROOTFS, miniso::PATH] {
-                if self.volume().file(path).is_some() {
-                    changes.files.drop_file(path);
-                }
+            if self.volume().file(ROOTFS).is_some() {
+                changes.files.drop_file(ROOTFS);
             }
         }
         self.change_kargs(&mut changes, edits, &images)?;
@@ -80,6 +78,10 @@ impl BaseImage {
         }
         if let Some(archive) = archive {
             self.change_archive(&mut changes, &archive)?;
+        }
+        // The description of the minimal form names places that are no longer true.
+        if !changes.files.is_empty() && self.volume().file(miniso::PATH).is_some() {
+            changes.files.drop_file(miniso::PATH);
         }
         self.relayout_with(&changes)
     }

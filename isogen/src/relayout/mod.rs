@@ -17,14 +17,19 @@
 //! | application's field of the volume descriptor | says that there is a [new layout, and why](mark) |
 //! | HFS+ and Apple partition map (ppc64le) | zeroed: they describe places that are no longer true |
 //!
+//! What points at bytes that move must point at the beginning of a file, or the image is refused: nobody could say where
+//! it should point afterwards. What points at bytes that stay is kept as it is, right or wrong.
+//!
 //! An image for ppc64le keeps everything that POWER firmware starts from a CD or a disk: the ISO 9660 trees with
 //! `ppc/bootinfo.txt` and `boot/grub`, and its MBR with the PReP partition's type. What it loses is the way in through
 //! HFS+, which only old Macintosh firmware takes.
 
 mod boot_config;
+mod boot_images;
 mod directory;
 mod edits;
 mod mark;
+mod partitions;
 mod placement;
 mod structures;
 
@@ -57,7 +62,7 @@ impl Contents {
     /// The number of bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
-        self.0.iter().map(Segment::len).sum()
+        self.0.iter().map(Segment::len).fold(0, u64::saturating_add)
     }
 
     /// Tells whether there are no bytes.
@@ -129,7 +134,8 @@ impl BaseImage {
     /// # Errors
     ///
     /// Fails where a path does not exist (or, of a new file, its directory), where a name cannot be stored, where the
-    /// image would pass what its 32-bit fields hold, or where its structures are in an order that this cannot keep.
+    /// image would pass what its 32-bit fields hold, where a file goes that firmware starts, or where the image's
+    /// structures are in an order that this cannot keep or contradict each other.
     pub fn relayout(&self, operations: &FileOperations) -> Result<Plan> {
         let reason = "files were changed";
         self.relayout_with(&Changes { files: operations.clone(), kargs: None, reason })

@@ -18,6 +18,12 @@ pub(super) struct NewFile {
     pub(super) extent: Extent,
 }
 
+impl NewFile {
+    pub(super) fn sector(&self) -> Sector {
+        Sector(u32::try_from(self.extent.offset() / SECTOR_SIZE).unwrap_or(u32::MAX))
+    }
+}
+
 /// The new layout of the files.
 #[derive(Debug)]
 pub(super) struct Placement {
@@ -25,6 +31,8 @@ pub(super) struct Placement {
     kept: u64,
     /// Where extents of the base go that move.
     moved: BTreeMap<Extent, Sector>,
+    /// Extents of the base that no file has any more.
+    gone: BTreeSet<Extent>,
     /// New and replaced files, in the order of their paths.
     pub(super) new: Vec<NewFile>,
     /// Paths that are gone.
@@ -35,6 +43,8 @@ pub(super) struct Placement {
 
 /// What an entry of a tree is in the new layout.
 pub(super) enum Place {
+    /// Where it was.
+    Unchanged,
     /// It is gone.
     Dropped,
     /// Its data is here.
@@ -45,26 +55,45 @@ impl Placement {
     pub(super) fn new(image: &BaseImage, operations: &FileOperations) -> Result<Self> {
         let tree = image.volume().tree();
         let mut touched = BTreeSet::new();
-        let mut placement =
-            Self { kept: 0, moved: BTreeMap::new(), new: Vec::new(), dropped: BTreeSet::new(), data_end: 0 };
+        let mut named = BTreeSet::new();
+        let mut placement = Self {
+            kept: 0,
+            moved: BTreeMap::new(),
+            gone: BTreeSet::new(),
+            new: Vec::new(),
+            dropped: BTreeSet::new(),
+            data_end: 0,
+        };
         for (path, contents) in &operations.files {
-            let existing =
-                tree.find_id(path).filter(|id| tree.entry(*id).is_some_and(|it| it.kind == Kind::File));
-            let path = existing.map_or_else(|| normal(path), |id| tree.path(id));
+            let existing = existing_file(tree, path)?;
+            let name = match (existing, contents) {
+                (Some(id), _) => tree.path(id),
+                (None, Some(_)) => new_path(image, path)?,
+                (None, None) => return Err(not_found(image, path)),
+            };
+            if !named.insert(name.clone()) {
+                return Err(refused(path, "another operation names the same file"));
+            }
             touched.extend(existing);
             match contents {
-                Some(contents) => placement.new.push(NewFile {
-                    path,
-                    contents: contents.clone(),
-                    extent: Extent::at_sector(Sector(0), 0),
-                }),
-                None if existing.is_some() => drop(placement.dropped.insert(path)),
-                None => return Err(Error::NotFound { file: image.source().name().to_owned(), path }),
+                Some(contents) => placement.add(image, name, contents)?,
+                None => drop(placement.dropped.insert(name)),
             }
         }
         placement.close_gaps(image, &touched)?;
         placement.place_new(image)?;
         Ok(placement)
+    }
+
+    fn add(&mut self, image: &BaseImage, path: String, contents: &Contents) -> Result<()> {
+        let outside =
+            |segment: &Segment| matches!(segment, Segment::Base(base) if base.end() > image.source().len());
+        if contents.0.iter().any(outside) {
+            return Err(refused(&path, "its contents refer to bytes behind the end of the base"));
+        }
+        let extent = Extent::at_sector(Sector(0), 0);
+        self.new.push(NewFile { path, contents: contents.clone(), extent });
+        Ok(())
     }
 
     /// Gives every extent that stays its place: the ones behind a gap move up, in their order.
@@ -80,6 +109,7 @@ impl Placement {
         let mut last = Extent::at_sector(Sector(0), 0);
         for (extent, names) in files.iter().filter(|(extent, _)| extent.end() > self.kept) {
             if gone(names) {
+                self.gone.insert(*extent);
                 continue;
             }
             if extent.overlaps(last) || extent.offset() < self.kept {
@@ -100,6 +130,7 @@ impl Placement {
     }
 
     fn place_new(&mut self, image: &BaseImage) -> Result<()> {
+        self.new.sort_by(|one, other| one.path.cmp(&other.path));
         for file in &mut self.new {
             let len = u32::try_from(file.contents.len()).map_err(|_| Error::Refused {
                 what: "file",
@@ -126,30 +157,72 @@ impl Placement {
         Some(new.offset() + (extent.offset() - old.offset()))
     }
 
-    /// Where the extent that begins at a sector is now.
-    pub(super) fn moved_sector(&self, old: Sector) -> Option<Sector> {
-        let (_, new) = self.moved.iter().find(|(extent, _)| extent.offset() == old.offset())?;
-        Some(*new)
+    /// The first byte that is not where it was.
+    pub(super) fn kept(&self) -> u64 {
+        self.kept
     }
 
-    /// Where an entry of either tree is now; none where it stays.
-    pub(super) fn place(&self, tree: &Tree, id: EntryId, entry: &Entry) -> Option<Place> {
+    /// Tells whether no file has these bytes any more.
+    pub(super) fn is_gone(&self, extent: Extent) -> bool {
+        self.gone.contains(&extent)
+    }
+
+    /// Where a file's bytes of the base are now.
+    pub(super) fn moved_sector(&self, old: Extent) -> Option<Sector> {
+        self.moved.get(&old).copied()
+    }
+
+    /// Where an entry of either tree is now.
+    pub(super) fn place(
+        &self,
+        image: &BaseImage,
+        tree: &Tree,
+        (id, entry): (EntryId, &Entry),
+    ) -> Result<Place> {
+        if entry.kind != Kind::File {
+            return Ok(Place::Unchanged);
+        }
         let path = tree.path(id);
         if self.dropped.contains(&path) {
-            return Some(Place::Dropped);
+            return Ok(Place::Dropped);
         }
-        let at = |extent: Extent, len| {
-            Some(Place::At(Sector(u32::try_from(extent.offset() / SECTOR_SIZE).ok()?), len))
-        };
-        if let Some(file) = self.new.iter().find(|file| file.path == path) {
-            return at(file.extent, u32::try_from(file.extent.len()).ok()?);
+        if let Some(file) = self.new_file(&path) {
+            return Ok(Place::At(file.sector(), u32::try_from(file.extent.len()).unwrap_or(u32::MAX)));
         }
-        self.moved.get(&entry.extent).map(|sector| Place::At(*sector, entry.record.data_len))
+        if let Some(sector) = self.moved.get(&entry.extent) {
+            return Ok(Place::At(*sector, entry.record.data_len));
+        }
+        if entry.extent.is_empty() {
+            // Makers give it the place of what follows; it shall not stand behind the end.
+            let inside = u64::from(entry.record.sector.0) < self.data_end;
+            let kept = Sector(u32::try_from(self.kept / SECTOR_SIZE).unwrap_or(u32::MAX));
+            return Ok(if inside { Place::Unchanged } else { Place::At(kept, 0) });
+        }
+        // A tree may spell a name in its own way, or lead to bytes that the other one does not know.
+        if entry.extent.end() > self.kept {
+            let expected = "a file that both trees have, under the same name";
+            let found = format!("{path} at {}", entry.extent);
+            return Err(image.refuse_layout(
+                entry.record.position,
+                "record of a file that moves",
+                expected,
+                found,
+            ));
+        }
+        Ok(Place::Unchanged)
+    }
+
+    /// The new or replaced file at a path.
+    pub(super) fn new_file(&self, path: &str) -> Option<&NewFile> {
+        let index = self.new.binary_search_by(|file| file.path.as_str().cmp(path)).ok()?;
+        self.new.get(index)
     }
 
     /// The new layout, with the old metadata.
     pub(super) fn plan(&self, image: &BaseImage) -> Plan {
-        let mut segments = vec![base(0, self.kept)];
+        // Nobody pads the last sector of an image that ends with a file.
+        let whole = self.kept.min(image.source().len());
+        let mut segments = vec![base(0, whole), Segment::Zero(self.kept - whole)];
         let mut moved: Vec<_> = self.moved.iter().collect();
         moved.sort_by_key(|(_, sector)| **sector);
         let fill = |segments: &mut Vec<Segment>, contents: Vec<Segment>| {
@@ -178,9 +251,52 @@ fn base(offset: u64, len: u64) -> Segment {
     Extent::new(offset, len).map_or(Segment::Zero(0), Segment::Base)
 }
 
-/// A path without empty components, as the trees spell theirs.
-fn normal(path: &str) -> String {
-    path.split('/').filter(|part| !part.is_empty() && *part != ".").collect::<Vec<_>>().join("/")
+fn refused(path: &str, reason: &'static str) -> Error {
+    Error::Refused { what: "file", value: path.to_owned(), reason }
+}
+
+fn not_found(image: &BaseImage, path: &str) -> Error {
+    Error::NotFound { file: image.source().name().to_owned(), path: path.to_owned() }
+}
+
+/// The entry that a path spells out: by the name that people see or by the whole ISO name, in whatever case. (Looking it
+/// up in the tree alone is too lenient: names that agree in their first eight characters would be one.)
+fn existing(tree: &Tree, path: &str) -> Option<EntryId> {
+    let parts = path.split('/').filter(|part| !part.is_empty() && *part != ".");
+    let wanted = parts.collect::<Vec<_>>().join("/");
+    let id = tree.find_id(&wanted)?;
+    let spelt = |found: String| found.eq_ignore_ascii_case(&wanted);
+    (spelt(tree.path(id)) || spelt(tree.iso_path(id))).then_some(id)
+}
+
+/// The file at a path, where there is one.
+fn existing_file(tree: &Tree, path: &str) -> Result<Option<EntryId>> {
+    let found = existing(tree, path);
+    match found.and_then(|id| tree.entry(id)).map(|entry| entry.kind) {
+        None | Some(Kind::File) => Ok(found),
+        Some(Kind::Directory) => Err(refused(path, "it is a directory")),
+        Some(Kind::Special) => Err(refused(path, "it is no regular file")),
+    }
+}
+
+/// The path of a file that the base does not have, as the trees are going to spell it.
+fn new_path(image: &BaseImage, path: &str) -> Result<String> {
+    /// What Joliet keeps for itself.
+    const RESERVED: [char; 5] = ['*', ':', ';', '?', '\\'];
+    let tree = image.volume().tree();
+    let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
+    if ["", ".", ".."].contains(&name) {
+        return Err(refused(path, "it has no name"));
+    }
+    if name.contains(|it: char| it.is_control() || RESERVED.contains(&it)) {
+        return Err(refused(path, "a name has no control characters and none of * : ; ? \\"));
+    }
+    let is_directory = |id: &EntryId| tree.entry(*id).is_some_and(|entry| entry.kind == Kind::Directory);
+    let parent = existing(tree, parent).filter(is_directory).ok_or_else(|| not_found(image, parent))?;
+    match tree.path(parent) {
+        root if root.is_empty() => Ok(name.to_owned()),
+        parent => Ok(format!("{parent}/{name}")),
+    }
 }
 
 /// Makes sure that directories, path tables and catalogue stand before the first gap; gives where they end.
@@ -195,6 +311,8 @@ fn check_metadata(image: &BaseImage, first_gap: Option<u64>) -> Result<u64> {
                 .map(|at| (Extent::at_sector(at, tables.len), "path table")),
         );
     }
+    let continuations = volume.tree().continuations();
+    structures.extend(continuations.map(|extent| (extent, "Rock Ridge continuation")));
     for tree in [Some(volume.tree()), volume.joliet_tree()].into_iter().flatten() {
         let directories = tree.entries().filter(|(_, entry)| entry.kind == Kind::Directory);
         structures.extend(directories.map(|(_, entry)| (entry.extent, "directory")));

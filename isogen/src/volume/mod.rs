@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 
 pub use descriptor::{Descriptor, JolietLevel, PathTables, VolumeDescriptor};
 pub use record::{Record, decode_iso_name};
+pub(crate) use tree::MAX_DIRECTORY_LEN;
 pub use tree::{Directory, Entry, EntryId, Kind, Tree};
 
 use crate::extent::SECTOR_SIZE;

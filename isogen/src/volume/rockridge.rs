@@ -22,6 +22,8 @@ pub(super) struct SystemUse {
     pub(super) mode: Option<u32>,
     /// Bytes to skip at the start of each area, as the root's own record says.
     pub(super) skip: Option<u8>,
+    /// Where the area went on.
+    pub(super) continuations: Vec<Extent>,
 }
 
 /// Reads an area of `bytes` that stands at `position`.
@@ -35,6 +37,7 @@ pub(super) fn read(source: &Source, bytes: &[u8], position: u64) -> Result<Syste
             return Err(source.malformed(position, "Rock Ridge continuations", MAX_CONTINUATIONS, found));
         }
         continuations += 1;
+        found.continuations.push(extent);
         next = read_entries(source, &source.read_extent(extent)?, extent.offset(), &mut found)?;
     }
     Ok(found)

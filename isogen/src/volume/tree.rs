@@ -10,7 +10,7 @@ use crate::{Extent, Result, Source};
 /// Most entries of a tree. CoreOS images have about thirty, those of ppc64le a few hundred.
 const MAX_ENTRIES: usize = 65_536;
 /// Most bytes of one directory, enough for some 8,000 records.
-const MAX_DIRECTORY_LEN: u32 = 1 << 20;
+pub(crate) const MAX_DIRECTORY_LEN: u32 = 1 << 20;
 /// Most bytes of all directories of a tree together: a hostile one may claim the same sectors again and again. Real
 /// trees have some hundred KiB.
 const MAX_TREE_LEN: u64 = 16 << 20;
@@ -73,6 +73,7 @@ pub struct Directory {
 pub struct Tree {
     entries: Vec<Entry>,
     by_name: BTreeMap<(EntryId, String), EntryId>,
+    continuations: BTreeSet<Extent>,
 }
 
 impl Tree {
@@ -88,6 +89,11 @@ impl Tree {
     #[must_use]
     pub fn entry(&self, id: EntryId) -> Option<&Entry> {
         self.entries.get(id.0)
+    }
+
+    /// The bytes outside of directories in which Rock Ridge entries go on.
+    pub(crate) fn continuations(&self) -> impl Iterator<Item = Extent> {
+        self.continuations.iter().copied()
     }
 
     /// All entries with their places, parents before children.
@@ -194,7 +200,7 @@ impl<'a> Walk<'a> {
             findings,
             joliet: descriptor.joliet.is_some(),
             skip: 0,
-            tree: Tree { entries: vec![root], by_name: BTreeMap::new() },
+            tree: Tree { entries: vec![root], by_name: BTreeMap::new(), continuations: BTreeSet::new() },
             visited: BTreeSet::new(),
             len: 0,
         }
@@ -270,6 +276,7 @@ impl<'a> Walk<'a> {
             true => rockridge::SystemUse::default(),
             false => rockridge::read(self.source, skipped, area_at + self.skip as u64)?,
         };
+        self.tree.continuations.extend(&system_use.continuations);
         let iso_name =
             if self.joliet { decode_joliet_name(&record.name) } else { decode_iso_name(&record.name) };
         let name = match system_use.name {
@@ -297,8 +304,9 @@ impl<'a> Walk<'a> {
         let first = self.tree.entry(parent).and_then(|entry| entry.directory.as_ref());
         let is_first = first.is_some_and(|directory| directory.dots.is_empty());
         if parent == EntryId::ROOT && is_first && !self.joliet {
-            let skip = rockridge::read(self.source, area, area_at)?.skip;
-            self.skip = usize::from(skip.unwrap_or_default());
+            let system_use = rockridge::read(self.source, area, area_at)?;
+            self.skip = usize::from(system_use.skip.unwrap_or_default());
+            self.tree.continuations.extend(system_use.continuations);
         }
         self.directory_mut(parent, |directory| directory.dots.push(record));
         Ok(())

@@ -1,0 +1,241 @@
+//! The partition tables of the new image: MBR, GPT and its copy at the end. An Apple partition map goes.
+//!
+//! Each table has a partition that is the whole image; another one may be a boot image and follows it.
+
+use super::boot_images::BootImages;
+use super::patch;
+use super::placement::Placement;
+use super::structures::{BACKUP_GPT_LEN, CYLINDER, SystemArea};
+use crate::Result;
+use crate::base::BaseImage;
+use crate::bytes_at::u32_le;
+use crate::extent::SECTOR_SIZE;
+use crate::partitions::{DISK_SECTOR_SIZE, Gpt, GptPartition, Mbr, MbrPartition, crc32};
+use crate::plan::Patch;
+
+/// Where the GPT's header and table are, and the bytes of both as isohybrid writes them.
+const HEADER: u64 = 512;
+const HEADER_LEN: u32 = 92;
+const TABLE: u64 = 1024;
+const TABLE_LEN: usize = 16_384;
+const ENTRIES: u32 = 128;
+const ENTRY_LEN: u32 = 128;
+/// The MBR's table, its entries, and where the boot code finds isolinux.
+const MBR_TABLE: u64 = 446;
+const MBR_ENTRY_LEN: u64 = 16;
+const MBR_BOOT_SECTOR: u64 = 432;
+
+/// The changes of the tables.
+#[derive(Debug, Default)]
+pub(super) struct NewTables {
+    has_apple: bool,
+    has_gpt: bool,
+    /// Bytes of the new image.
+    len: u64,
+    /// Fields of the system area.
+    fields: Vec<(u64, Vec<u8>)>,
+}
+
+/// What partitions are checked against.
+struct Frame<'a> {
+    image: &'a BaseImage,
+    boot: &'a BootImages,
+    /// Disk sectors of the base, rounded up.
+    disk_sectors: u64,
+    /// Disk sectors of the base's volume, and of the new one.
+    volume: (u64, u64),
+    /// Disk sectors that are where they were.
+    kept: u64,
+}
+
+impl NewTables {
+    /// Works out what changes, for an image that is going to be `len` bytes long.
+    pub(super) fn new(image: &BaseImage, placement: &Placement, boot: &BootImages, len: u64) -> Result<Self> {
+        let tables = image.partitions();
+        let factor = SECTOR_SIZE / DISK_SECTOR_SIZE;
+        let frame = Frame {
+            image,
+            boot,
+            disk_sectors: image.source().len().div_ceil(DISK_SECTOR_SIZE),
+            volume: (
+                u64::from(image.volume().primary().space_size) * factor,
+                placement.volume_sectors() * factor,
+            ),
+            kept: placement.kept() / DISK_SECTOR_SIZE,
+        };
+        let (has_apple, has_gpt) = (!tables.apple.is_empty(), tables.gpt.is_some());
+        let mut new = Self { has_apple, has_gpt, len, fields: Vec::new() };
+        if let Some(mbr) = &tables.mbr {
+            new.change_mbr(&frame, mbr)?;
+        }
+        if let Some(gpt) = &tables.gpt {
+            new.change_gpt(&frame, gpt)?;
+        }
+        Ok(new)
+    }
+
+    fn change_mbr(&mut self, frame: &Frame<'_>, mbr: &Mbr) -> Result<()> {
+        for partition in &mbr.partitions {
+            let at = MBR_TABLE + MBR_ENTRY_LEN * (partition.number as u64 - 1);
+            if partition.number == 1 {
+                frame.check_whole(at, "MBR partition 1", mbr_range(partition), frame.disk_sectors)?;
+                let disk_sectors = u32::try_from(self.len / DISK_SECTOR_SIZE).unwrap_or(u32::MAX);
+                self.put(at + 12, disk_sectors.saturating_sub(partition.start).to_le_bytes());
+                if mbr.boot_sector != 0 {
+                    self.put(at + 5, last_cylinder(self.len));
+                }
+            } else if let Some((first, count)) = frame.follow(at, "MBR partition", mbr_range(partition))? {
+                let field = |number: u64| u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes();
+                self.put(at + 8, [field(first), field(count)].concat());
+            }
+        }
+        if mbr.boot_sector != 0 && !self.has_apple {
+            let range = (u64::from(mbr.boot_sector), 1);
+            if let Some((first, _)) = frame.follow(MBR_BOOT_SECTOR, "sector of isolinux in the MBR", range)? {
+                self.put(MBR_BOOT_SECTOR, u32::try_from(first).unwrap_or(u32::MAX).to_le_bytes());
+            }
+        }
+        Ok(())
+    }
+
+    fn change_gpt(&mut self, frame: &Frame<'_>, gpt: &Gpt) -> Result<()> {
+        check_gpt(frame.image, gpt)?;
+        let last = self.len / DISK_SECTOR_SIZE - 1;
+        self.put(HEADER + 32, last.to_le_bytes());
+        // The table takes 32 sectors, the header one.
+        self.put(HEADER + 48, (last - 33).to_le_bytes());
+        for partition in &gpt.partitions {
+            let at = TABLE + u64::from(ENTRY_LEN) * (partition.number as u64 - 1);
+            let range = gpt_range(frame.image, at, partition)?;
+            if partition.number == 1 {
+                frame.check_whole(at + 32, "GPT partition 1", range, frame.disk_sectors)?;
+                self.put(at + 40, (frame.volume.1 - 1).to_le_bytes());
+            } else if let Some((first, count)) = frame.follow(at + 32, "GPT partition", range)? {
+                self.put(at + 32, [first, first + count - 1].map(u64::to_le_bytes).concat());
+            }
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, at: u64, bytes: impl Into<Vec<u8>>) {
+        self.fields.push((at, bytes.into()));
+    }
+
+    /// Writes the tables into the system area, and gives the copy of the GPT for the end of the image.
+    pub(super) fn write(&self, area: &mut SystemArea) -> Option<Patch> {
+        if self.has_apple {
+            clear_apple(area);
+        }
+        for (at, bytes) in &self.fields {
+            area.set(*at, bytes);
+        }
+        if !self.has_gpt {
+            return None;
+        }
+        let checksum = crc32(area.get(1024, TABLE_LEN));
+        area.set(HEADER + 88, &checksum.to_le_bytes());
+        let header = sealed(area.get(512, 512).to_vec());
+        area.set(HEADER, &header);
+        self.backup_gpt(area)
+    }
+
+    /// The table, then the header with both places swapped.
+    fn backup_gpt(&self, area: &SystemArea) -> Option<Patch> {
+        let last = self.len / DISK_SECTOR_SIZE - 1;
+        let mut header = area.get(512, 512).to_vec();
+        for (at, value) in [(24, last), (32, 1), (72, last - 32)] {
+            header.get_mut(at..at + 8)?.copy_from_slice(&value.to_le_bytes());
+        }
+        Some(patch(self.len - BACKUP_GPT_LEN, [area.get(1024, TABLE_LEN), &sealed(header)].concat()))
+    }
+}
+
+impl Frame<'_> {
+    /// Makes sure that a partition is the whole image: at least its volume, at most the file.
+    fn check_whole(&self, at: u64, what: &'static str, (first, count): (u64, u64), most: u64) -> Result<()> {
+        let end = first.saturating_add(count);
+        // The one of a protective MBR leaves out the MBR itself.
+        if first <= 1 && (self.volume.0..=most).contains(&end) {
+            return Ok(());
+        }
+        let expected = format!("disk sectors 0 to {}, or up to {most}", self.volume.0);
+        Err(self.image.refuse_layout(at, what, &expected, format!("{first} to {end}")))
+    }
+
+    /// Where a partition is now, if that is another place: first disk sector and count.
+    fn follow(&self, at: u64, what: &'static str, (first, count): (u64, u64)) -> Result<Option<(u64, u64)>> {
+        let end = first.saturating_add(count);
+        match self.boot.at_disk_sector(first).filter(|boot| boot.holds(count)) {
+            Some(boot) if boot.is_resized() => Ok(Some((boot.first_disk_sector(), u64::from(boot.count)))),
+            Some(boot) if boot.first_disk_sector() != first => Ok(Some((boot.first_disk_sector(), count))),
+            Some(_) => Ok(None),
+            None if end <= self.kept => Ok(None),
+            None => {
+                let expected = "a boot image, or disk sectors that stay";
+                Err(self.image.refuse_layout(at, what, expected, format!("{first} to {end}")))
+            }
+        }
+    }
+}
+
+fn mbr_range(partition: &MbrPartition) -> (u64, u64) {
+    (u64::from(partition.start), u64::from(partition.count))
+}
+
+fn gpt_range(image: &BaseImage, at: u64, partition: &GptPartition) -> Result<(u64, u64)> {
+    let count = partition.last.checked_sub(partition.first).and_then(|count| count.checked_add(1));
+    let found = || format!("{} to {}", partition.first, partition.last);
+    let backwards = || image.refuse_layout(at, "GPT partition", "a last sector behind the first", found());
+    Ok((partition.first, count.ok_or_else(backwards)?))
+}
+
+/// Makes sure that a GPT is one as isohybrid writes it: at the usual places, of the usual size, with the usual two
+/// partitions.
+fn check_gpt(image: &BaseImage, gpt: &Gpt) -> Result<()> {
+    let header = image.source().read_extent(crate::Extent::at_sector(crate::Sector(0), 2048))?;
+    let header = header.get(512..).unwrap_or_default();
+    let sizes = [12, 80, 84].map(|at| u32_le(header, at).unwrap_or_default());
+    let numbers: Vec<usize> = gpt.partitions.iter().map(|partition| partition.number).collect();
+    let usual = sizes == [HEADER_LEN, ENTRIES, ENTRY_LEN] && gpt.table == 2 && gpt.current == 1;
+    if gpt.header_crc_ok && gpt.table_crc_ok && usual && numbers == [1, 2] {
+        return Ok(());
+    }
+    let found = format!(
+        "a header of {} bytes for sector {}, a table of {} entries of {} bytes at sector {} with partitions \
+         {numbers:?}, checksums right: {} and {}",
+        sizes[0], gpt.current, sizes[1], sizes[2], gpt.table, gpt.header_crc_ok, gpt.table_crc_ok
+    );
+    Err(image.refuse_layout(
+        gpt.position,
+        "GPT",
+        "a sound one with two partitions, as isohybrid makes it",
+        found,
+    ))
+}
+
+/// The driver descriptor and the map's entries: all that makes a disk an Apple one.
+fn clear_apple(area: &mut SystemArea) {
+    area.clear(0, 440);
+    for at in (2048..16_384).step_by(2048) {
+        if area.get(at, 2) == b"PM" {
+            area.clear(at as u64, 2048);
+        }
+    }
+}
+
+/// The last cylinder as an MBR spells it: head 63, sector 32, up to 1024 cylinders.
+fn last_cylinder(len: u64) -> [u8; 3] {
+    let cylinder = (len / CYLINDER).clamp(1, 1024) - 1;
+    let [low, high, ..] = cylinder.to_le_bytes();
+    [63, 32 | (high & 3) << 6, low]
+}
+
+/// A GPT header with its checksum.
+fn sealed(mut header: Vec<u8>) -> Vec<u8> {
+    header.get_mut(16..20).unwrap_or_default().fill(0);
+    let crc = crc32(header.get(..92).unwrap_or_default());
+    if let Some(field) = header.get_mut(16..20) {
+        field.copy_from_slice(&crc.to_le_bytes());
+    }
+    header
+}
