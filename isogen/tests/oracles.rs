@@ -11,40 +11,15 @@
 )]
 
 mod images;
+mod readers;
 
 use std::collections::BTreeMap;
-use std::env;
 use std::fs::File;
-use std::io::Read;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use images::{Good, good};
-use isogen::volume::Tree;
 use isogen::{Archive, BaseImage, Edits, Encoding, KargsEdit, Plan};
-
-/// Whether all of some programs are there; says so when one is not.
-fn have(programs: &[&str]) -> bool {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let there = |program: &&str| env::split_paths(&path).any(|folder| folder.join(program).is_file());
-    let Some(missing) = programs.iter().find(|program| !there(program)) else { return true };
-    assert_ne!(env::var("KINDLING_REQUIRE_TOOLS").as_deref(), Ok("1"), "{missing} is required");
-    eprintln!("SKIPPED: {missing} is not installed");
-    false
-}
-
-/// Runs a program on an input file, in a folder; it must succeed. Gives what it printed.
-fn run(folder: &Path, input: Option<&Path>, command: &[&str]) -> Vec<u8> {
-    let stdin = input.map_or_else(Stdio::null, |path| File::open(path).unwrap().into());
-    let mut program = Command::new(command[0]);
-    let output = program.args(&command[1..]).current_dir(folder).stdin(stdin).output().unwrap();
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-    output.stdout
-}
-
-fn lines(bytes: &[u8]) -> Vec<String> {
-    std::str::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
-}
+use readers::{have, isoinfo, lines, ours, read_by_other_crate, run, without_empty, xorriso};
 
 /// Names as configs and network settings have them, contents of every length up to a multiple of four and beyond.
 fn sample() -> Archive {
@@ -136,65 +111,6 @@ impl Edited {
     fn open(&self) -> BaseImage {
         BaseImage::open(self.folder.path().join("image.iso")).unwrap()
     }
-}
-
-/// A listing: by path, the length and the sector of each file, or nothing for a directory.
-type Listing = BTreeMap<String, Option<(u64, u64)>>;
-
-fn ours(tree: &Tree) -> Listing {
-    let entries = tree.entries().map(|(id, entry)| {
-        let is_directory = entry.directory.is_some();
-        let data = (entry.extent.len(), u64::from(entry.record.sector.0));
-        (format!("/{}", tree.path(id)), (!is_directory).then_some(data))
-    });
-    entries.collect()
-}
-
-/// What `isoinfo -R -l` prints: a title for each directory, then a line for each entry.
-///
-/// ```text
-/// Directory listing of /coreos/
-/// -r--r--r--   1    0    0             382 Jul  9 2023 [    503 00]  kargs.json
-/// ```
-fn isoinfo(text: &[String]) -> Listing {
-    let mut listing = Listing::new();
-    let mut folder = "";
-    for line in text {
-        if let Some(title) = line.strip_prefix("Directory listing of ") {
-            folder = title.trim_end();
-            listing.insert(folder.trim_end_matches('/').to_owned(), None);
-        } else if let Some((left, name)) = line.split_once("]  ") {
-            let (fields, place) = left.split_once('[').unwrap();
-            let len = fields.split_whitespace().nth(4).unwrap().parse().unwrap();
-            let sector = place.split_whitespace().next().unwrap().parse().unwrap();
-            if !line.starts_with('d') {
-                listing.insert(format!("{folder}{}", name.trim_end()), Some((len, sector)));
-            }
-        }
-    }
-    // The root, which has no name of its own.
-    listing.remove("");
-    listing.insert("/".to_owned(), None);
-    listing
-}
-
-/// What `xorriso -exec lsdl` prints: a line for each entry, its path in quotes.
-///
-/// ```text
-/// -r--r--r--    1 0        0             382 Jul  9  2023 '/coreos/kargs.json'
-/// ```
-fn xorriso(text: &[String]) -> BTreeMap<String, Option<u64>> {
-    let entries = text.iter().filter_map(|line| {
-        let (fields, path) = line.strip_suffix('\'')?.split_once('\'')?;
-        let len = fields.split_whitespace().nth(4)?.parse().ok()?;
-        Some((path.to_owned(), (!line.starts_with('d')).then_some(len)))
-    });
-    entries.collect()
-}
-
-/// An empty file may have any sector, and some programs show another one.
-fn without_empty(listing: &mut Listing) {
-    listing.values_mut().flatten().filter(|(len, _)| *len == 0).for_each(|(_, sector)| *sector = 0);
 }
 
 #[test]
@@ -293,28 +209,6 @@ fn minimal_images_are_listed_alike() {
         let theirs = xorriso(&lines(&edited.run(&command)));
         assert_eq!(theirs.into_keys().collect::<Vec<_>>(), ours, "{}", good.name());
         assert!(!ours.iter().any(|path| path.ends_with("rootfs.img")));
-    }
-}
-
-/// Files below a directory by ISO path, as the `iso9660` crate reads them.
-fn read_by_other_crate(
-    directory: &iso9660::ISODirectory<File>,
-    path: &str,
-    files: &mut BTreeMap<String, Vec<u8>>,
-) {
-    for entry in directory.contents() {
-        match entry.unwrap_or_else(|error| panic!("{path}: {error}")) {
-            // On s390x both of the first two records are called the same.
-            iso9660::DirectoryEntry::Directory(directory) if directory.identifier.starts_with('.') => {}
-            iso9660::DirectoryEntry::Directory(directory) => {
-                read_by_other_crate(&directory, &format!("{path}{}/", directory.identifier), files);
-            }
-            iso9660::DirectoryEntry::File(file) => {
-                let mut contents = Vec::new();
-                file.read().read_to_end(&mut contents).unwrap();
-                files.insert(format!("{path}{}", file.identifier), contents);
-            }
-        }
     }
 }
 

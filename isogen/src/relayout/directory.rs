@@ -1,7 +1,8 @@
 //! Emitting the directories of both trees again.
 //!
-//! Sizes are settled first, since a directory that outgrows its sectors gets new ones and then stands at another place
-//! in its parent, in its children and in the path tables; records are written afterwards.
+//! Sizes are settled first, since a directory that outgrows its sectors, or stands among files that move, gets new ones
+//! and then stands at another place in its parent, in its children and in the path tables; records are written
+//! afterwards.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +33,7 @@ pub(super) fn patches(image: &BaseImage, placement: &mut Placement) -> Result<Ve
     }
     let mut patches = Vec::new();
     for (hierarchy, directories) in emitted {
-        patches.extend(hierarchy.emit(&directories)?);
+        patches.extend(hierarchy.emit(&directories, placement.kept())?);
     }
     Ok(patches)
 }
@@ -90,7 +91,7 @@ impl<'a> Hierarchy<'a> {
             let needed = packed_len(&records);
             let old = entry.extent;
             let (mut sector, mut len) = (entry.record.sector, entry.record.data_len);
-            if needed > old.len() {
+            if needed > old.len() || old.end() > placement.kept() {
                 len =
                     u32::try_from(needed).ok().filter(|len| *len <= MAX_DIRECTORY_LEN).ok_or_else(|| {
                         let expected = format!("at most {MAX_DIRECTORY_LEN} bytes");
@@ -194,7 +195,7 @@ impl<'a> Hierarchy<'a> {
     }
 
     /// The changed bytes of all directories, of the path tables and of the descriptor.
-    fn emit(&self, directories: &[NewDirectory]) -> Result<Vec<Patch>> {
+    fn emit(&self, directories: &[NewDirectory], kept: u64) -> Result<Vec<Patch>> {
         let places: BTreeMap<Sector, (Sector, u32)> =
             directories.iter().map(|it| (it.old_sector, (it.sector, it.len))).collect();
         let mut patches = Vec::new();
@@ -202,9 +203,11 @@ impl<'a> Hierarchy<'a> {
             let bytes = directory.pack(&places);
             if directory.sector == directory.old_sector {
                 patches.extend(self.change(directory.old, bytes)?);
-            } else {
+                continue;
+            }
+            patches.push(patch(directory.sector.offset(), bytes));
+            if directory.old.end() <= kept {
                 patches.push(zeros(directory.old));
-                patches.push(patch(directory.sector.offset(), bytes));
             }
         }
         let root = self.descriptor.root.sector;

@@ -299,7 +299,8 @@ fn new_path(image: &BaseImage, path: &str) -> Result<String> {
     }
 }
 
-/// Makes sure that directories, path tables and catalogue stand before the first gap; gives where they end.
+/// Makes sure that path tables, continuations and catalogue stand before the first gap; gives where they and the
+/// directories end. A directory behind the gap moves with the files: an earlier new layout may have put it there.
 fn check_metadata(image: &BaseImage, first_gap: Option<u64>) -> Result<u64> {
     let volume = image.volume();
     let mut structures: Vec<(Extent, &'static str)> = Vec::new();
@@ -313,14 +314,13 @@ fn check_metadata(image: &BaseImage, first_gap: Option<u64>) -> Result<u64> {
     }
     let continuations = volume.tree().continuations();
     structures.extend(continuations.map(|extent| (extent, "Rock Ridge continuation")));
-    for tree in [Some(volume.tree()), volume.joliet_tree()].into_iter().flatten() {
-        let directories = tree.entries().filter(|(_, entry)| entry.kind == Kind::Directory);
-        structures.extend(directories.map(|(_, entry)| (entry.extent, "directory")));
-    }
     structures.extend(
         image.boot_catalog().map(|catalog| (Extent::at_sector(catalog.sector, 2048), "boot catalogue")),
     );
-    let end = structures.iter().map(|(extent, _)| extent.end()).max().unwrap_or_default();
+    let trees = [Some(volume.tree()), volume.joliet_tree()].into_iter().flatten();
+    let directories = trees.flat_map(Tree::entries).filter(|(_, entry)| entry.kind == Kind::Directory);
+    let ends = structures.iter().map(|(extent, _)| *extent).chain(directories.map(|(_, entry)| entry.extent));
+    let end = ends.map(Extent::end).max().unwrap_or_default();
     let behind = structures.iter().find(|(extent, _)| first_gap.is_some_and(|gap| extent.end() > gap));
     match behind {
         Some((extent, what)) => Err(image.refuse_layout(

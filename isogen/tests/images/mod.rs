@@ -62,6 +62,13 @@ pub(crate) fn good() -> &'static [Good] {
     &GOOD
 }
 
+/// Every image.
+pub(crate) fn all() -> &'static [Good] {
+    static ALL: LazyLock<Vec<Good>> =
+        LazyLock::new(|| Recipe::all().map(|recipe| Good::new(&recipe)).collect());
+    &ALL
+}
+
 /// Images that differ most from each other, for tests that cannot afford all: genisoimage's and xorriso's layout, with
 /// headers and with descriptions, with and without partition tables.
 pub(crate) fn few() -> &'static [Good] {

@@ -1,0 +1,156 @@
+//! What this crate itself says of every product, and what must be as it was in the base.
+
+use std::collections::BTreeSet;
+
+use isogen::verify::Outcome;
+use isogen::{BaseImage, Extent};
+
+use crate::made::{DESCRIPTION, Kind, ROOTFS, URL, large_archive, small_archive};
+use crate::product::{Product, each, files};
+
+#[test]
+fn verify_finds_nothing_and_inspect_shows_all() {
+    each(|product| {
+        let image = product.open();
+        for check in image.verify().unwrap() {
+            assert!(!matches!(check.outcome, Outcome::Wrong(_)), "{}: {check:?}", product.name());
+        }
+        let shown = image.inspect().unwrap();
+        let listed: BTreeSet<String> =
+            shown.files.iter().filter(|file| !file.directory).map(|file| file.path.clone()).collect();
+        let read: BTreeSet<String> = files(&image, image.volume().tree()).into_keys().collect();
+        assert_eq!(listed, read, "{}", product.name());
+        assert_eq!(shown.len, product.plan.len());
+        assert_eq!(u64::from(shown.volume.sectors) * 2048, volume_len(&image));
+        assert_eq!(image.volume().id(), product.base.volume().id());
+        assert_eq!(image.architecture(), product.base.architecture(), "{}", product.name());
+        assert_eq!(image.features(), product.base.features(), "{}", product.name());
+        // A description of another layout would be worse than none.
+        let in_place = product.plan.changes_in_place().is_ok();
+        assert!(in_place || !shown.minimal.available, "{}", product.name());
+    });
+}
+
+/// Bytes of the volume as both descriptors have them.
+fn volume_len(image: &BaseImage) -> u64 {
+    let sectors = image.volume().primary().space_size;
+    assert!(image.volume().joliet().is_none_or(|joliet| joliet.space_size == sectors));
+    u64::from(sectors) * 2048
+}
+
+#[test]
+fn products_hold_what_was_asked_for() {
+    each(|product| {
+        let (image, kind) = (product.open(), product.kind);
+        let minimal = matches!(kind, Kind::Minimal | Kind::MinimalWithAll);
+        let dropped = minimal || kind == Kind::Files;
+        assert_eq!(image.volume().file(ROOTFS).is_none(), dropped, "{}", product.name());
+        assert_eq!(holds_more(product, &image), kind == Kind::FurtherInitrd || kind == Kind::MinimalWithAll);
+        let Some(kargs) = image.kargs() else { return };
+        let long = matches!(kind, Kind::LongArguments | Kind::MinimalWithAll);
+        let current = kargs.current().unwrap();
+        assert_eq!(current.contains(" long=xxx"), long, "{}: {current}", product.name());
+        assert_eq!(current.ends_with(&format!("coreos.live.rootfs_url=\"{URL}\"")), minimal, "{current}");
+        assert_eq!(current.contains("coreos.liveiso="), !minimal, "{}: {current}", product.name());
+    });
+}
+
+/// Whether the further initrd image is there, and the large archive where it should be.
+fn holds_more(product: &Product, image: &BaseImage) -> bool {
+    let mut area = image.ignition_area().map(|area| image.source().read_extent(area.extent).unwrap());
+    if matches!(product.kind, Kind::GrownArchive | Kind::MinimalWithAll) {
+        let large = large_archive();
+        let (held, rest) = area.as_ref().unwrap().split_at(large.as_bytes().len());
+        assert!(held == &large.as_bytes()[..], "{}", product.name());
+        area = Some(rest.to_vec());
+    }
+    let small = small_archive();
+    let is_small = |bytes: &[u8]| bytes.starts_with(small.as_bytes());
+    let file = image.volume().file("images/network.img").map(|entry| entry.extent);
+    // On s390x there is a single initrd, which ends with the area.
+    file.is_some_and(|extent| is_small(&image.source().read_extent(extent).unwrap()))
+        || area.is_some_and(|rest| is_small(&rest))
+}
+
+/// Stretches of a file that a kind of change may touch, counted in the file; all of it for files that it is about.
+fn touched(product: &Product, path: &str) -> Option<Vec<Extent>> {
+    let base = &product.base;
+    let file = base.require_file(path).unwrap().extent;
+    let inside = |extent: Extent| {
+        file.contains(extent).then(|| Extent::new(extent.offset() - file.offset(), extent.len()).unwrap())
+    };
+    let mut areas: Vec<Extent> =
+        base.kargs().iter().flat_map(|kargs| kargs.areas()).map(|it| it.extent).collect();
+    let is_config = path.ends_with(".cfg") && areas.iter().any(|area| inside(*area).is_some());
+    if is_config || path == "coreos/kargs.json" || path == "coreos/igninfo.json" {
+        return None;
+    }
+    areas.extend(base.ignition_area().map(|area| area.extent));
+    let mut touched: Vec<Extent> = areas.into_iter().filter_map(inside).collect();
+    if path == "images/cdboot.img" {
+        // The length of the initrd that is in it, the end of which is the area.
+        touched.push(Extent::new(66_576, 8).unwrap());
+    }
+    Some(touched)
+}
+
+/// Blanks an area of a file; one at the end may have grown.
+fn without(file: &mut Vec<u8>, area: Extent, at_end: bool) {
+    let range = usize::try_from(area.offset()).unwrap()..usize::try_from(area.end()).unwrap();
+    if at_end {
+        file.truncate(range.start);
+    } else {
+        file[range].fill(0);
+    }
+}
+
+/// Shim, GRUB and kernel are signed, isolinux and the s390x boot image are no less touchy: whatever no edit is about is
+/// the same to the last byte.
+#[test]
+fn signed_and_other_boot_files_are_as_they_were() {
+    const BOOT_FILES: [&str; 9] = [
+        "images/efiboot.img",
+        "images/pxeboot/vmlinuz",
+        "images/pxeboot/kernel.img",
+        "images/pxeboot/initrd.img",
+        "images/cdboot.img",
+        "isolinux/isolinux.bin",
+        "isolinux/ldlinux.c32",
+        "boot/grub/powerpc.elf",
+        "System/Library/CoreServices/grub.elf",
+    ];
+    each(|product| {
+        let image = product.open();
+        let (before, after) =
+            (files(&product.base, product.base.volume().tree()), files(&image, image.volume().tree()));
+        let mut boot_files = 0;
+        for (path, mut before) in before.into_iter().filter(|(_, bytes)| !bytes.is_empty()) {
+            let gone = [ROOTFS, DESCRIPTION].contains(&path.as_str());
+            // This kind replaces some; what it makes of them is compared elsewhere.
+            if product.kind == Kind::Files && !path.ends_with("efiboot.img") && !path.ends_with("cdboot.img")
+            {
+                continue;
+            }
+            let Some(mut after) = after.get(&path).cloned() else {
+                assert!(gone, "{}: {path} is gone", product.name());
+                continue;
+            };
+            let is_catalog = product.base.boot_catalog().is_some_and(|catalog| {
+                catalog.sector == product.base.require_file(&path).unwrap().record.sector
+            });
+            if is_catalog {
+                continue;
+            }
+            let Some(areas) = touched(product, &path) else { continue };
+            let file_len = before.len() as u64;
+            for area in areas {
+                without(&mut before, area, area.end() == file_len);
+                without(&mut after, area, area.end() == file_len);
+            }
+            assert!(before == after, "{}: {path} differs", product.name());
+            boot_files += usize::from(BOOT_FILES.contains(&path.as_str()));
+        }
+        let expected = if product.kind == Kind::Files { 0 } else { 2 };
+        assert!(boot_files >= expected, "{}: {boot_files} boot files", product.name());
+    });
+}
