@@ -209,6 +209,10 @@ impl BaseImage {
                 Some(backup) => wrong.extend(gpt_problems(backup, "backup")),
                 None => wrong.push(format!("there is no backup GPT at sector {}", gpt.backup)),
             }
+            for partition in gpt.partitions.iter().filter(|it| it.last >= sectors || it.last < it.first) {
+                let (number, first, last) = (partition.number, partition.first, partition.last);
+                wrong.push(format!("GPT partition {number} is from {first} to {last} of {sectors} sectors"));
+            }
             if gpt.backup.checked_add(1) != Some(sectors) {
                 wrong.push(format!("the backup GPT is at sector {} of {sectors}", gpt.backup));
             }

@@ -23,9 +23,12 @@ mod differences;
 mod extract;
 mod ignition;
 mod kargs;
+#[path = "../../isogen/tests/products/made.rs"]
+mod made;
 mod network;
 mod options;
 mod pair;
+mod products;
 mod pxe;
 mod reset;
 #[path = "../support/mod.rs"]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::boot_config::BootConfig;
+use super::placement::existing;
 use super::{Changes, Contents, FileOperations, KargsPlaces};
 use crate::areas::{IGNITION_INFO, IgnitionArea, KARGS_INFO, KargsDescription};
 use crate::base::{Architecture, BaseImage};
@@ -55,15 +56,15 @@ impl BaseImage {
     pub(crate) fn plan_relayout(&self, edits: &Edits, reason: &'static str) -> Result<Plan> {
         self.check_complete(edits)?;
         let mut changes = Changes { files: FileOperations::new(), kargs: None, reason };
-        let mut archive = edits.archive.clone();
+        let mut archive: Option<Vec<Bytes>> = edits.archive.clone().map(|archive| vec![archive]);
         let mut images = edits.images.clone();
         if self.architecture() == Some(Architecture::S390x) {
             // That platform loads exactly one initrd: what else would be a file of its own goes behind the archive.
             let more = std::mem::take(&mut images);
             if !more.is_empty() {
-                let first = archive.map_or_else(|| self.held_archive(), Ok)?;
-                let parts: Vec<Bytes> = std::iter::once(first).chain(more.into_values()).collect();
-                archive = Some(parts.concat().into());
+                let mut parts = archive.map_or_else(|| self.held_archive().map(|held| vec![held]), Ok)?;
+                parts.extend(more.into_values());
+                archive = Some(parts);
             }
         }
         if edits.minimal.is_some() {
@@ -72,18 +73,33 @@ impl BaseImage {
                 changes.files.drop_file(ROOTFS);
             }
         }
+        images.keys().try_for_each(|name| self.check_image_name(name))?;
         self.change_kargs(&mut changes, edits, &images)?;
         for (name, image) in &images {
             changes.put(format!("images/{name}"), image.clone());
         }
         if let Some(archive) = archive {
-            self.change_archive(&mut changes, &archive)?;
+            self.change_archive(&mut changes, archive)?;
         }
         // The description of the minimal form names places that are no longer true.
         if !changes.files.is_empty() && self.volume().file(miniso::PATH).is_some() {
             changes.files.drop_file(miniso::PATH);
         }
         self.relayout_with(&changes)
+    }
+
+    /// Boot loaders read the name in their configs, where blanks, commas and quotes end it.
+    fn check_image_name(&self, name: &str) -> Result<()> {
+        let refused =
+            |reason| Err(Error::Refused { what: "name of an initrd image", value: name.to_owned(), reason });
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        if name.is_empty() || name.starts_with('.') || !name.bytes().all(plain) {
+            return refused("boot loaders take letters, digits, '.', '_' and '-'");
+        }
+        if existing(self.volume().tree(), &format!("images/{name}")).is_some() {
+            return refused("the image has a file of that name");
+        }
+        Ok(())
     }
 
     /// The encoded archives that the Ignition area holds now, up to the last byte that is not zero.
@@ -222,22 +238,22 @@ impl BaseImage {
         Ok(())
     }
 
-    fn change_archive(&self, changes: &mut Changes, archive: &Bytes) -> Result<()> {
+    fn change_archive(&self, changes: &mut Changes, parts: Vec<Bytes>) -> Result<()> {
         let area = self.require_ignition_area()?;
-        let len = archive.len() as u64;
         let path = self.file_at(area.extent).unwrap_or_default();
         let file = self.require_file(&path)?.extent;
+        let len: u64 = parts.iter().map(|part| part.len() as u64).sum();
         if len <= area.extent.len() {
-            let mut patches = self.archive_patches(archive)?;
+            let mut patches = self.archive_patches(&parts.concat().into())?;
             for patch in &mut patches {
                 patch.offset -= file.offset();
             }
             return changes.overwrite(self, &path, patches.into());
         }
-        let class = size_class(len);
-        let archive = [Segment::Bytes(archive.clone()), Segment::Zero(class - len)];
+        let rest = Segment::Zero(size_class(len) - len);
+        let archive: Vec<Segment> = parts.into_iter().map(Segment::Bytes).chain([rest]).collect();
         if file == area.extent {
-            changes.files.put_file(path, Contents::new(archive.into()));
+            changes.files.put_file(path, Contents::new(archive));
             return Ok(());
         }
         self.grow_boot_image(changes, (&path, file), area, archive)
@@ -249,7 +265,7 @@ impl BaseImage {
         changes: &mut Changes,
         (path, file): (&str, Extent),
         area: IgnitionArea,
-        archive: [Segment; 2],
+        archive: Vec<Segment>,
     ) -> Result<()> {
         let refused = |expected: &str, found: String| {
             Err(self.refuse_layout(area.extent.offset(), "Ignition area that has to grow", expected, found))

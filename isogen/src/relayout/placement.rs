@@ -261,7 +261,7 @@ fn not_found(image: &BaseImage, path: &str) -> Error {
 
 /// The entry that a path spells out: by the name that people see or by the whole ISO name, in whatever case. (Looking it
 /// up in the tree alone is too lenient: names that agree in their first eight characters would be one.)
-fn existing(tree: &Tree, path: &str) -> Option<EntryId> {
+pub(super) fn existing(tree: &Tree, path: &str) -> Option<EntryId> {
     let parts = path.split('/').filter(|part| !part.is_empty() && *part != ".");
     let wanted = parts.collect::<Vec<_>>().join("/");
     let id = tree.find_id(&wanted)?;

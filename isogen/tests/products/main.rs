@@ -21,3 +21,4 @@ mod made;
 mod operations;
 mod product;
 mod programs;
+mod refusals;
