@@ -9,7 +9,7 @@ use super::structures::{BACKUP_GPT_LEN, CYLINDER, SystemArea};
 use crate::Result;
 use crate::base::BaseImage;
 use crate::bytes_at::u32_le;
-use crate::extent::SECTOR_SIZE;
+use crate::extent::{Extent, SECTOR_SIZE, Sector};
 use crate::partitions::{DISK_SECTOR_SIZE, Gpt, GptPartition, Mbr, MbrPartition, crc32};
 use crate::plan::Patch;
 
@@ -83,6 +83,8 @@ impl NewTables {
                 self.put(at + 12, disk_sectors.saturating_sub(partition.start).to_le_bytes());
                 if mbr.boot_sector != 0 {
                     self.put(at + 5, last_cylinder(self.len));
+                } else if frame.bytes(at + 5, 3)? == address(frame.disk_sectors - 1) {
+                    self.put(at + 5, address(u64::from(disk_sectors) - 1));
                 }
             } else if let Some((first, count)) = frame.follow(at, "MBR partition", mbr_range(partition))? {
                 let field = |number: u64| u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes();
@@ -151,6 +153,10 @@ impl NewTables {
 }
 
 impl Frame<'_> {
+    fn bytes(&self, at: u64, len: u64) -> Result<Vec<u8>> {
+        Extent::new(at, len).map_or(Ok(Vec::new()), |extent| self.image.source().read_extent(extent))
+    }
+
     /// Makes sure that a partition is the whole image: at least its volume, at most the file.
     fn check_whole(&self, at: u64, what: &'static str, (first, count): (u64, u64), most: u64) -> Result<()> {
         let end = first.saturating_add(count);
@@ -192,7 +198,7 @@ fn gpt_range(image: &BaseImage, at: u64, partition: &GptPartition) -> Result<(u6
 /// Makes sure that a GPT is one as isohybrid writes it: at the usual places, of the usual size, with the usual two
 /// partitions.
 fn check_gpt(image: &BaseImage, gpt: &Gpt) -> Result<()> {
-    let header = image.source().read_extent(crate::Extent::at_sector(crate::Sector(0), 2048))?;
+    let header = image.source().read_extent(Extent::at_sector(Sector(0), 2048))?;
     let header = header.get(512..).unwrap_or_default();
     let sizes = [12, 80, 84].map(|at| u32_le(header, at).unwrap_or_default());
     let numbers: Vec<usize> = gpt.partitions.iter().map(|partition| partition.number).collect();
@@ -230,6 +236,15 @@ fn last_cylinder(len: u64) -> [u8; 3] {
     [63, 32 | (high & 3) << 6, low]
 }
 
+/// Head, sector and cylinder of a disk sector, of 64 heads and 32 sectors, up to 1024 cylinders.
+fn address(disk_sector: u64) -> [u8; 3] {
+    let cylinder = (disk_sector / 2048).min(1023);
+    let [low, high, ..] = cylinder.to_le_bytes();
+    let [head, ..] = (disk_sector / 32 % 64).to_le_bytes();
+    let [sector, ..] = (disk_sector % 32 + 1).to_le_bytes();
+    [head, sector | high << 6, low]
+}
+
 /// A GPT header with its checksum.
 fn sealed(mut header: Vec<u8>) -> Vec<u8> {
     header.get_mut(16..20).unwrap_or_default().fill(0);
@@ -238,4 +253,19 @@ fn sealed(mut header: Vec<u8>) -> Vec<u8> {
         field.copy_from_slice(&crc.to_le_bytes());
     }
     header
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_those_of_mastering_programs() {
+        // As libisofs and isohybrid write them for images of 796 sectors, of 1 MiB and of 700 MiB.
+        assert_eq!(address(795), [0x18, 0x1C, 0]);
+        assert_eq!(address((1 << 11) - 1), last_cylinder(1 << 20));
+        assert_eq!(address((700 << 11) - 1), last_cylinder(700 << 20));
+        assert_eq!(last_cylinder(700 << 20), [63, 32 | 0x80, 0xBB]);
+        assert_eq!(last_cylinder(4000 << 20), [63, 32 | 0xC0, 0xFF]);
+    }
 }
