@@ -82,7 +82,7 @@ fn touched(product: &Product, path: &str) -> Option<Vec<Extent>> {
     let mut areas: Vec<Extent> =
         base.kargs().iter().flat_map(|kargs| kargs.areas()).map(|it| it.extent).collect();
     let is_config = path.ends_with(".cfg") && areas.iter().any(|area| inside(*area).is_some());
-    if is_config || path == "coreos/kargs.json" || path == "coreos/igninfo.json" {
+    if is_config || [".cmdline", "coreos/kargs.json", "coreos/igninfo.json"].contains(&path) {
         return None;
     }
     areas.extend(base.ignition_area().map(|area| area.extent));

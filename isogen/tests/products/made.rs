@@ -40,13 +40,10 @@ impl Kind {
 
     /// Tells whether an image takes this kind of change.
     pub(crate) fn applies(self, image: &BaseImage) -> bool {
-        // Without a description only a header tells where the arguments are.
-        let described = image.kargs().is_some() && image.volume().file("coreos/kargs.json").is_some();
         match self {
             Self::GrownArchive => image.ignition_area().is_some(),
-            Self::LongArguments => described && !is_mainframe(image),
-            Self::FurtherInitrd | Self::MinimalWithAll => described,
-            Self::Minimal => image.kargs().is_some(),
+            Self::LongArguments => image.kargs().is_some() && !is_mainframe(image),
+            Self::FurtherInitrd | Self::MinimalWithAll | Self::Minimal => image.kargs().is_some(),
             Self::Files => true,
         }
     }
