@@ -3,7 +3,9 @@
 //! The crate reads no file, opens no socket and runs no program: bytes come in, typed values or bytes go out.
 //! The same inputs give the same bytes on every machine.
 //!
-//! * [`config`] reads a config of any supported spec version and writes it back.
+//! * [`config`] reads a config of any supported spec version into its own types and writes it back.
+//! * [`document`] reads it into one tree for all versions, which [`merge`], [`translate`], [`validate`] and [`lint`]
+//!   work on; they answer with a [`report`].
 //! * [`builder`] puts a new config together from files, units, certificate authorities and child configs.
 //! * [`resource`] is the `data:` form in which a config carries contents.
 //! * [`network`] turns an nmstate document into `NetworkManager` keyfiles.
@@ -14,6 +16,14 @@
 
 pub mod builder;
 pub mod config;
+pub mod document;
+mod json;
+pub mod merge;
 pub mod network;
+pub mod position;
+pub mod report;
 pub mod resource;
+mod schema;
+pub mod spec;
 pub mod summary;
+pub mod translate;

@@ -1,0 +1,311 @@
+//! A config of any supported spec version as one tree: what [`merge`](crate::merge), [`translate`](crate::translate),
+//! [`validate`](crate::validate) and [`lint`](crate::lint) work on.
+//!
+//! Reading follows Ignition: `null` and absent are the same, an absent mandatory value is an empty one, an unknown key is
+//! a warning, and a key in the wrong case is used. It is stricter in one thing: a repeated key is an error, where
+//! Ignition silently takes the last.
+//!
+//! The tree holds no `null`, no empty list and no empty object, and its keys have one order. So equal configs are equal
+//! trees and equal bytes.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Map, Value};
+
+use crate::config::{self, Config, ConfigError};
+use crate::json::Json;
+use crate::position::{self, Position, escape};
+use crate::report::{Finding, Report, Severity};
+use crate::schema::{CONFIG, Field, Item, Kind, Struct};
+use crate::spec::{Spec, UnknownSpec};
+
+/// A config of any supported spec version.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    spec: Spec,
+    root: Map<String, Value>,
+}
+
+/// A config that was read, with what has no effect in it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Parsed {
+    /// The config.
+    pub document: Document,
+    /// Unknown keys and keys in the wrong case, with their lines.
+    pub warnings: Report,
+}
+
+/// Why a text is no config.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The text is not JSON.
+    #[error("not valid JSON")]
+    Syntax(#[source] serde_json::Error),
+    /// The version is missing or not supported.
+    #[error("{0}")]
+    Spec(UnknownSpec),
+    /// A value is of the wrong kind.
+    #[error("{pointer} is {found}, but has to be {expected}")]
+    Kind {
+        /// The JSON pointer of the value.
+        pointer: String,
+        /// Where it stands.
+        position: Option<Position>,
+        /// What it has to be.
+        expected: &'static str,
+        /// What it is.
+        found: &'static str,
+    },
+    /// An object has a key twice.
+    #[error("the key {pointer} is repeated")]
+    Repeated {
+        /// The JSON pointer of the key.
+        pointer: String,
+        /// Where the last one stands.
+        position: Option<Position>,
+    },
+}
+
+impl ReadError {
+    /// The error as a finding.
+    #[must_use]
+    pub fn to_finding(&self) -> Finding {
+        let error = |pointer: &str, message: String| Finding::new(Severity::Error, pointer, message);
+        match self {
+            Self::Syntax(source) => Finding {
+                position: Some(Position { line: source.line().max(1), column: source.column().max(1) }),
+                ..error("", format!("{self}: {source}"))
+            },
+            Self::Spec(unknown) => error("/ignition/version", unknown.to_string()),
+            Self::Kind { pointer, position, expected, found } => {
+                Finding { position: *position, ..error(pointer, format!("is {found}, but has to be {expected}")) }
+            }
+            Self::Repeated { pointer, position } => {
+                Finding { position: *position, ..error(pointer, "the key is repeated".to_owned()) }
+            }
+        }
+    }
+
+    fn locate(mut self, text: &[u8]) -> Self {
+        if let Self::Kind { pointer, position, .. } | Self::Repeated { pointer, position } = &mut self {
+            *position = position::locate(text, &[pointer]).into_iter().next().flatten();
+        }
+        self
+    }
+}
+
+impl Document {
+    /// A config that does nothing.
+    #[must_use]
+    pub fn empty(spec: Spec) -> Self {
+        let mut empty = Self { spec, root: Map::new() };
+        empty.set_spec(spec);
+        empty
+    }
+
+    /// Reads a config.
+    ///
+    /// # Errors
+    ///
+    /// When the text is not JSON, when the version is missing or unknown, when a value is of the wrong kind, and when a
+    /// key is repeated.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ignition::document::Document;
+    ///
+    /// let text = br#"{"ignition": {"version": "3.1.0"}, "storage": {"luks": [], "files": [{"path": "/a"}]}}"#;
+    /// let parsed = Document::parse(text)?;
+    /// assert_eq!(parsed.warnings.findings()[0].pointer, "/storage/luks");
+    /// let json = r#"{"ignition":{"version":"3.1.0"},"storage":{"files":[{"path":"/a"}]}}"#;
+    /// assert_eq!(parsed.document.to_string(), json);
+    /// # Ok::<(), ignition::document::ReadError>(())
+    /// ```
+    pub fn parse(text: &[u8]) -> Result<Parsed, ReadError> {
+        let json: Json = serde_json::from_slice(text).map_err(ReadError::Syntax)?;
+        Self::read(json).map_err(|error| error.locate(text)).map(|mut parsed| {
+            parsed.warnings.locate(text);
+            parsed
+        })
+    }
+
+    fn read(json: Json) -> Result<Parsed, ReadError> {
+        let version = json.get("ignition").and_then(|ignition| ignition.get("version"));
+        let version = if let Some(Json::Text(text)) = version { text.as_str() } else { "" };
+        let spec = version.parse().map_err(ReadError::Spec)?;
+        let mut reader = Reader { spec, warnings: Report::default() };
+        let root = reader.object(&CONFIG, json, "")?;
+        Ok(Parsed { document: Self { spec, root }, warnings: reader.warnings })
+    }
+
+    /// The spec version.
+    #[must_use]
+    pub fn spec(&self) -> Spec {
+        self.spec
+    }
+
+    /// The tree: known keys in a fixed order, no `null`, nothing empty.
+    #[must_use]
+    pub fn root(&self) -> &Map<String, Value> {
+        &self.root
+    }
+
+    /// The config in the types of its spec version.
+    ///
+    /// # Errors
+    ///
+    /// Only when those types differ from the specification that this crate knows.
+    pub fn to_config(&self) -> Result<Config, ConfigError> {
+        Ok(config::parse(self.to_string().as_bytes())?.config)
+    }
+
+    /// The config as JSON over several lines, with a final newline.
+    #[must_use]
+    pub fn to_pretty(&self) -> String {
+        format!("{:#}\n", Value::Object(self.root.clone()))
+    }
+
+    pub(crate) fn new(spec: Spec, root: Map<String, Value>) -> Self {
+        let mut document = Self { spec, root };
+        document.set_spec(spec);
+        document
+    }
+
+    pub(crate) fn set_spec(&mut self, spec: Spec) {
+        self.spec = spec;
+        let ignition = self.root.entry("ignition").or_insert_with(|| Map::new().into());
+        if let Value::Object(ignition) = ignition {
+            ignition.insert("version".to_owned(), spec.as_str().into());
+        }
+    }
+
+    pub(crate) fn root_mut(&mut self) -> &mut Map<String, Value> {
+        &mut self.root
+    }
+}
+
+/// The config as JSON on one line.
+impl std::fmt::Display for Document {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // A map of values always has a JSON form.
+        f.write_str(&serde_json::to_string(&self.root).map_err(|_| std::fmt::Error)?)
+    }
+}
+
+impl TryFrom<&Config> for Document {
+    type Error = ReadError;
+
+    fn try_from(config: &Config) -> Result<Self, ReadError> {
+        let json = serde_json::to_vec(config).map_err(ReadError::Syntax)?;
+        Ok(Self::parse(&json)?.document)
+    }
+}
+
+/// Turns JSON into a tree that follows the table.
+struct Reader {
+    spec: Spec,
+    warnings: Report,
+}
+
+impl Reader {
+    fn object(
+        &mut self,
+        schema: &'static Struct,
+        json: Json,
+        pointer: &str,
+    ) -> Result<Map<String, Value>, ReadError> {
+        let given = match json {
+            Json::Object(fields) => fields,
+            Json::Null => Vec::new(),
+            other => return Err(wrong_kind(pointer, "an object", &other)),
+        };
+        let mut seen = HashSet::new();
+        let mut values = HashMap::new();
+        for (key, json) in given {
+            let pointer = format!("{pointer}/{}", escape(&key));
+            let field = self.field(schema, &key, &pointer);
+            if !seen.insert(field.map_or(key, |field| field.name.to_owned())) {
+                return Err(ReadError::Repeated { pointer, position: None });
+            }
+            if let Some(field) = field
+                && let Some(value) = self.value(field, json, &pointer)?
+            {
+                values.insert(field.name, value);
+            }
+        }
+        let empty = |field: &Field| field.is_plain(self.spec).then(|| Value::from(""));
+        let value = |field: &Field| values.remove(field.name).or_else(|| empty(field));
+        Ok(schema.fields.iter().zip(schema.fields.iter().map(value)).filter_map(named).collect())
+    }
+
+    /// The field that a key means, and a warning where it does not say so properly.
+    fn field(&mut self, schema: &'static Struct, key: &str, pointer: &str) -> Option<&'static Field> {
+        let known = |field: &&Field| field.since <= self.spec;
+        if let Some(field) = schema.field(key).filter(known) {
+            return Some(field);
+        }
+        let similar = schema.fields.iter().filter(known).find(|field| field.name.eq_ignore_ascii_case(key));
+        let message = match (similar, schema.field(key)) {
+            (Some(field), _) => format!("wrong case: Ignition reads the key as {:?}", field.name),
+            (None, Some(field)) => format!("unknown key: spec {} does not have it, {} does", self.spec, field.since),
+            (None, None) => "unknown key: Ignition ignores it".to_owned(),
+        };
+        self.warnings.push(Finding::new(Severity::Warning, pointer, message));
+        similar
+    }
+
+    /// A value as the tree holds it: nothing, where it is as good as absent.
+    fn value(&mut self, field: &'static Field, json: Json, pointer: &str) -> Result<Option<Value>, ReadError> {
+        let value = match (&field.kind, json) {
+            (_, Json::Null) => return Ok(None),
+            (Kind::Text, Json::Text(text)) => text.into(),
+            // A partition's number is the only plain one: zero is absent.
+            (Kind::Integer, Json::Integer(0)) if field.name == "number" => return Ok(None),
+            (Kind::Integer, Json::Integer(number)) => number.into(),
+            (Kind::Boolean, Json::Boolean(value)) => value.into(),
+            (Kind::Struct(schema), json) => {
+                let object = self.object(schema, json, pointer)?;
+                return Ok((!object.is_empty()).then(|| object.into()));
+            }
+            (Kind::List(item, _), Json::List(items)) => {
+                let items = items.into_iter().enumerate();
+                let list: Result<Vec<Value>, _> =
+                    items.map(|(index, json)| self.item(item, json, &format!("{pointer}/{index}"))).collect();
+                let list = list?;
+                return Ok((!list.is_empty()).then(|| list.into()));
+            }
+            (kind, other) => return Err(wrong_kind(pointer, expected(kind), &other)),
+        };
+        Ok(Some(value))
+    }
+
+    fn item(&mut self, item: &'static Item, json: Json, pointer: &str) -> Result<Value, ReadError> {
+        match (item, json) {
+            (Item::Struct(schema), json) => self.object(schema, json, pointer).map(Value::Object),
+            (Item::Text, Json::Text(text)) => Ok(text.into()),
+            (Item::Text, Json::Null) => Ok("".into()),
+            (Item::Text, other) => Err(wrong_kind(pointer, "a string", &other)),
+        }
+    }
+}
+
+fn named((field, value): (&Field, Option<Value>)) -> Option<(String, Value)> {
+    Some((field.name.to_owned(), value?))
+}
+
+fn expected(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Text => "a string",
+        Kind::Integer => "an integer",
+        Kind::Boolean => "a boolean",
+        Kind::Struct(_) => "an object",
+        Kind::List(..) => "a list",
+    }
+}
+
+fn wrong_kind(pointer: &str, expected: &'static str, found: &Json) -> ReadError {
+    ReadError::Kind { pointer: pointer.to_owned(), position: None, expected, found: found.kind() }
+}

@@ -1,0 +1,81 @@
+//! Carrying a config over to a newer version of the specification.
+//!
+//! A newer version has all fields of an older one with the same meaning, with these exceptions:
+//!
+//! * Up to 3.2 an absent link target, array level or Clevis pin is an empty one. It stays so, and 3.3 refuses it.
+//! * Up to 3.5 the special bits of a mode have no effect, so 3.6, where they have, gets the mode without them.
+//!
+//! Everything else is carried over, the advertisement of a Tang server on the way to 3.5 included.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use crate::document::Document;
+use crate::spec::Spec;
+
+/// Why a config could not be translated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a config of spec {from} cannot be translated to {to}: only newer versions have all that it may hold")]
+pub struct TranslateError {
+    /// The version that the config has.
+    pub from: Spec,
+    /// The older version that was asked for.
+    pub to: Spec,
+}
+
+/// Translates a config to the same or a newer version.
+///
+/// # Errors
+///
+/// When the version is older than the config's.
+///
+/// # Examples
+///
+/// ```
+/// use ignition::document::Document;
+/// use ignition::spec::Spec;
+/// use ignition::translate::translate;
+///
+/// let old = Document::parse(br#"{"ignition": {"version": "3.0.0"}, "systemd": {"units": [{"name": "a.service"}]}}"#)?;
+/// let new = translate(&old.document, Spec::V3_4)?;
+/// assert_eq!(new.to_string(), r#"{"ignition":{"version":"3.4.0"},"systemd":{"units":[{"name":"a.service"}]}}"#);
+/// assert!(translate(&new, Spec::V3_0).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn translate(document: &Document, to: Spec) -> Result<Document, TranslateError> {
+    let from = document.spec();
+    if to < from {
+        return Err(TranslateError { from, to });
+    }
+    Ok(upward(document, to).into_owned())
+}
+
+/// Translates a config to a version that is not older.
+pub(crate) fn upward(document: &Document, to: Spec) -> Cow<'_, Document> {
+    let from = document.spec();
+    if to <= from {
+        return Cow::Borrowed(document);
+    }
+    let mut document = document.clone();
+    document.set_spec(to);
+    if (from..to).contains(&Spec::V3_5) {
+        drop_special_bits(&mut document);
+    }
+    Cow::Owned(document)
+}
+
+/// The set-user-id, set-group-id and sticky bits.
+pub(crate) const SPECIAL_BITS: i64 = 0o7000;
+
+fn drop_special_bits(document: &mut Document) {
+    let Some(storage) = document.root_mut().get_mut("storage") else { return };
+    for list in ["files", "directories"] {
+        let nodes = storage.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+        for mode in nodes.filter_map(|node| node.get_mut("mode")) {
+            if let Some(bits) = mode.as_i64() {
+                *mode = (bits & !SPECIAL_BITS).into();
+            }
+        }
+    }
+}
