@@ -27,3 +27,4 @@ mod schema;
 pub mod spec;
 pub mod summary;
 pub mod translate;
+pub mod validate;

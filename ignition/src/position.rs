@@ -217,8 +217,8 @@ mod tests {
         assert_eq!(at(text, "/a"), Some((1, 7)));
         assert_eq!(at(text, "/a/0"), Some((1, 8)));
         assert_eq!(at(text, "/a/1/b~1~0"), Some((1, 19)));
-        assert_eq!(at(text, "/cd"), Some((2, 13)));
-        assert_eq!(at(text, "/e/gone/deeper"), Some((2, 23)), "the innermost value that is there");
+        assert_eq!(at(text, "/cd"), Some((2, 14)));
+        assert_eq!(at(text, "/e/gone/deeper"), Some((2, 24)), "the innermost value that is there");
         assert_eq!(at("", "/a"), Some((1, 1)));
     }
 

@@ -118,7 +118,7 @@ impl Report {
     ///
     /// ```
     /// let text = b"{\"ignition\": {\"version\": \"3.3.0\"},\n \"colour\": 1}";
-    /// let report = ignition::lint::check(text);
+    /// let report = ignition::document::Document::parse(text).map(|it| it.warnings).unwrap_or_default();
     /// assert_eq!(report.to_text("a.ign"), "a.ign:2:12: warning: /colour: unknown key: Ignition ignores it\n");
     /// ```
     #[must_use]

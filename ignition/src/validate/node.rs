@@ -1,0 +1,89 @@
+//! An object of a config, with its place.
+
+use serde_json::{Map, Value};
+
+use crate::schema::{Item, Kind, Struct};
+
+/// An object of a config, what it is, and where it stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Node<'a> {
+    pub(crate) schema: &'static Struct,
+    pub(crate) pointer: String,
+    object: &'a Map<String, Value>,
+}
+
+impl<'a> Node<'a> {
+    pub(crate) fn root(object: &'a Map<String, Value>, schema: &'static Struct) -> Self {
+        Self { schema, pointer: String::new(), object }
+    }
+
+    /// The pointer of a field.
+    pub(crate) fn at(&self, field: &str) -> String {
+        format!("{}/{field}", self.pointer)
+    }
+
+    fn get(&self, field: &str) -> Option<&'a Value> {
+        debug_assert!(self.schema.field(field).is_some(), "{:?} has no field {field}", self.schema.name);
+        self.object.get(field)
+    }
+
+    pub(crate) fn has(&self, field: &str) -> bool {
+        self.get(field).is_some()
+    }
+
+    pub(crate) fn text(&self, field: &str) -> Option<&'a str> {
+        self.get(field)?.as_str()
+    }
+
+    /// A text, where absent and empty are the same.
+    pub(crate) fn filled(&self, field: &str) -> Option<&'a str> {
+        self.text(field).filter(|text| !text.is_empty())
+    }
+
+    pub(crate) fn integer(&self, field: &str) -> Option<i64> {
+        self.get(field)?.as_i64()
+    }
+
+    pub(crate) fn is(&self, field: &str, value: bool) -> bool {
+        self.get(field).is_some_and(|found| *found == value)
+    }
+
+    /// The entries of a list, each with its pointer.
+    pub(crate) fn items(&self, field: &str) -> impl Iterator<Item = (String, &'a Value)> + use<'a> {
+        let at = self.at(field);
+        let items = self.get(field).and_then(Value::as_array).into_iter().flatten().enumerate();
+        items.map(move |(index, item)| (format!("{at}/{index}"), item))
+    }
+
+    /// The texts of a list, each with its pointer.
+    pub(crate) fn texts(&self, field: &str) -> impl Iterator<Item = (String, &'a str)> + use<'a> {
+        self.items(field).filter_map(|(pointer, item)| Some((pointer, item.as_str()?)))
+    }
+
+    /// The objects of a field: those of a list, or the one that there is.
+    pub(crate) fn nodes(&self, field: &str) -> Vec<Self> {
+        let Some(found) = self.schema.field(field) else { return Vec::new() };
+        let node = |schema, pointer, value: &'a Value| {
+            Some(Self { schema, pointer, object: value.as_object()? })
+        };
+        match &found.kind {
+            Kind::Struct(schema) => {
+                self.get(field).and_then(|value| node(schema, self.at(field), value)).into_iter().collect()
+            }
+            Kind::List(Item::Struct(schema), _) => {
+                self.items(field).filter_map(|(pointer, value)| node(schema, pointer, value)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The object of a field.
+    pub(crate) fn child(&self, field: &str) -> Option<Self> {
+        self.nodes(field).into_iter().next()
+    }
+
+    /// All objects one level below.
+    pub(crate) fn children(&self) -> impl Iterator<Item = Self> {
+        self.schema.fields.iter().flat_map(|field| self.nodes(field.name))
+    }
+}

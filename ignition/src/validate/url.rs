@@ -1,0 +1,233 @@
+//! URLs of sources, `data:` URLs with what they hold.
+//!
+//! ```text
+//! data:[type/subtype](;attribute=value)*[;base64],data
+//! ```
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+
+use crate::spec::Spec;
+
+/// Where a source is fetched from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub(crate) enum Scheme {
+    Http,
+    Https,
+    Tftp,
+    S3,
+    Gs,
+    Arn,
+    Data,
+}
+
+/// Why a source is no URL that Ignition fetches.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum UrlError {
+    #[error("the URL has a control character or a line break at byte {at}")]
+    Control { at: usize },
+    #[error("the URL has no scheme")]
+    NoScheme,
+    #[error("the URL scheme {found:?} is not known to spec {spec}")]
+    Scheme { found: String, spec: Spec },
+    #[error("the URL has a % without two hexadecimal digits at byte {at}")]
+    Percent { at: usize },
+    #[error("the port {found:?} is no number")]
+    Port { found: String },
+    #[error("the ARN is not one of an S3 object, arn:<partition>:s3:<region>:<account>:<object>")]
+    Arn,
+    #[error("the data URL has no comma")]
+    NoComma,
+    #[error("the data URL has the unknown media type {found:?}")]
+    MediaType { found: String },
+    #[error("the data URL has the parameter {found:?}, which is neither base64 nor name=value")]
+    Parameter { found: String },
+    #[error("the data URL has the character {found:?}, which has to be written as %XX")]
+    Character { found: char },
+    #[error("the data URL is not valid base64: {0}")]
+    Base64(base64::DecodeError),
+}
+
+/// Checks a source as far as Ignition does when it reads a config.
+pub(crate) fn check(source: &str, spec: Spec) -> Result<Scheme, UrlError> {
+    let found = scheme(source)?;
+    let since = match found {
+        Scheme::Gs => Spec::V3_2,
+        Scheme::Arn => Spec::V3_4,
+        _ => Spec::OLDEST,
+    };
+    if spec < since {
+        return Err(UrlError::Scheme { found: source.split(':').next().unwrap_or_default().to_owned(), spec });
+    }
+    match found {
+        Scheme::Data => decode(source).map(|_| found),
+        Scheme::Arn => arn(source).map(|()| found),
+        _ => Ok(found),
+    }
+}
+
+/// The scheme of a URL that is well formed.
+pub(crate) fn scheme(url: &str) -> Result<Scheme, UrlError> {
+    if let Some(at) = url.bytes().position(|byte| byte.is_ascii_control()) {
+        return Err(UrlError::Control { at });
+    }
+    let (name, rest) = url.split_once(':').ok_or(UrlError::NoScheme)?;
+    let is_name = name.starts_with(|first: char| first.is_ascii_alphabetic())
+        && name.chars().all(|it| it.is_ascii_alphanumeric() || "+-.".contains(it));
+    if !is_name {
+        return Err(UrlError::NoScheme);
+    }
+    let scheme = match name.to_ascii_lowercase().as_str() {
+        "data" => return Ok(Scheme::Data),
+        "arn" => return Ok(Scheme::Arn),
+        "http" => Scheme::Http,
+        "https" => Scheme::Https,
+        "tftp" => Scheme::Tftp,
+        "s3" => Scheme::S3,
+        "gs" => Scheme::Gs,
+        _ => return Err(UrlError::Scheme { found: name.to_owned(), spec: Spec::LATEST }),
+    };
+    let path = rest.split(['?', '#']).next().unwrap_or_default();
+    unescape(path, name.len() + 1)?;
+    port(path)?;
+    Ok(scheme)
+}
+
+/// The host of a URL may have a port behind a colon, an address in brackets before that.
+fn port(rest: &str) -> Result<(), UrlError> {
+    let Some(authority) = rest.strip_prefix("//").and_then(|rest| rest.split('/').next()) else { return Ok(()) };
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let host = host.rsplit(']').next().unwrap_or_default();
+    match host.rsplit_once(':') {
+        Some((_, port)) if !port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Err(UrlError::Port { found: port.to_owned() })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn arn(source: &str) -> Result<(), UrlError> {
+    let parts: Vec<&str> = source.splitn(6, ':').collect();
+    match parts.as_slice() {
+        [_, _, "s3", _, _, object] if object.contains('/') => Ok(()),
+        _ => Err(UrlError::Arn),
+    }
+}
+
+/// The contents that a `data:` URL holds.
+pub(crate) fn decode(source: &str) -> Result<Vec<u8>, UrlError> {
+    scheme(source)?;
+    let body = source.split_once(':').map_or("", |(_, body)| body);
+    let (header, data) = body.split_once(',').ok_or(UrlError::NoComma)?;
+    let is_base64 = header_says_base64(header)?;
+    if is_base64 {
+        return BASE64.decode(data).map_err(UrlError::Base64);
+    }
+    let bad = data.chars().find(|it| !it.is_ascii() || it.is_ascii_control() || " `<>#\"{}|\\^[]".contains(*it));
+    if let Some(found) = bad {
+        return Err(UrlError::Character { found });
+    }
+    unescape(data, source.len() - data.len()).map(Cow::into_owned)
+}
+
+fn header_says_base64(header: &str) -> Result<bool, UrlError> {
+    let mut parts = header.split(';');
+    let media = parts.next().unwrap_or_default();
+    if !media.is_empty() && !is_media_type(media) {
+        return Err(UrlError::MediaType { found: media.to_owned() });
+    }
+    let mut is_base64 = false;
+    for part in parts {
+        is_base64 = part == "base64";
+        if !is_base64 && part.split_once('=').is_none_or(|(name, value)| name.is_empty() || value.is_empty()) {
+            return Err(UrlError::Parameter { found: part.to_owned() });
+        }
+    }
+    Ok(is_base64)
+}
+
+fn is_media_type(media: &str) -> bool {
+    const KNOWN: [&str; 7] = ["text", "image", "audio", "video", "application", "message", "multipart"];
+    media.split_once('/').is_some_and(|(kind, subtype)| {
+        let is_own = |prefix| kind.strip_prefix(prefix).is_some_and(|rest: &str| !rest.is_empty());
+        (KNOWN.contains(&kind) || is_own("x-") || is_own("X-")) && !subtype.is_empty()
+    })
+}
+
+/// The bytes of a text in which `%` stands before two hexadecimal digits.
+fn unescape(text: &str, offset: usize) -> Result<Cow<'_, [u8]>, UrlError> {
+    if !text.contains('%') {
+        return Ok(text.as_bytes().into());
+    }
+    let mut pieces = text.split('%');
+    let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
+    let mut at = offset + bytes.len();
+    for piece in pieces {
+        let digits = piece.get(..2).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(byte.ok_or(UrlError::Percent { at })?);
+        bytes.extend(piece.bytes().skip(2));
+        at += piece.len() + 1;
+    }
+    Ok(bytes.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn schemes_come_with_versions() {
+        let check = |url, spec| check(url, spec).ok();
+        assert_eq!(check("http://a:80/b%20c?d=%", Spec::V3_0), Some(Scheme::Http));
+        assert_eq!(check("HTTPS://[::1]:443", Spec::V3_0), Some(Scheme::Https));
+        assert_eq!(check("tftp://a/b", Spec::V3_0), Some(Scheme::Tftp));
+        assert_eq!(check("s3://a/b", Spec::V3_0), Some(Scheme::S3));
+        assert_eq!(check("gs://a/b", Spec::V3_1), None);
+        assert_eq!(check("gs://a/b", Spec::V3_2), Some(Scheme::Gs));
+        let arn = "arn:aws:s3:::bucket/key";
+        assert_eq!((check(arn, Spec::V3_3), check(arn, Spec::V3_4)), (None, Some(Scheme::Arn)));
+        for bad in ["/a", "", "ftp://a", "1http://a", "http://a/%zz", "http://a:b/", "arn:aws:ec2:::a/b", "http://a\n"] {
+            assert_eq!(check(bad, Spec::LATEST), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn data_is_decoded() {
+        let hello: &[(&str, &[u8])] = &[
+            ("data:,", b""),
+            ("data:,a%20b+c%0A", b"a b+c\n"),
+            ("data:text/plain;charset=utf-8,%C3%A4", "ä".as_bytes()),
+            ("data:;base64,aGk=", b"hi"),
+            ("data:x-own/type;a=b;base64,", b""),
+        ];
+        for (url, expected) in hello {
+            assert_eq!(decode(url).as_deref(), Ok(*expected), "{url}");
+        }
+        for bad in [
+            "data:", "data:text,", "data:TEXT/plain,", "data:font/woff,", "data:text/plain;base65,a", "data:,a b",
+            "data:,ä", "data:,<", "data:,%a", "data:,%zz", "data:;base64,aGk", "data:;base64,aGk=\n", "data:;base64,_-==",
+        ] {
+            assert!(decode(bad).is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn percents_carry_any_bytes(bytes: Vec<u8>) {
+            let escaped: String = bytes.iter().map(|byte| format!("%{byte:02X}")).collect();
+            prop_assert_eq!(decode(&format!("data:,{escaped}")), Ok(bytes));
+        }
+
+        #[test]
+        fn any_text_is_an_answer(text: String) {
+            let _ = check(&text, Spec::LATEST);
+            let _ = decode(&format!("data:{text}"));
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Random configs: every field, few names, so that a parent and a child meet often.
+
+#![allow(dead_code, reason = "no test program needs all of it")]
+
+use ignition::document::Document;
+use ignition::spec::Spec;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+use serde_json::{Value, json};
+
+/// What random configs look like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    /// What all names begin with.
+    pub(crate) prefix: &'static str,
+    /// Whether lists that share their keys may have the same ones in two configs.
+    pub(crate) crossing: bool,
+    /// Whether there are HTTP headers.
+    pub(crate) headers: bool,
+}
+
+impl Shape {
+    pub(crate) const ANY: Self = Self { prefix: "", crossing: true, headers: true };
+
+    fn names(self, pattern: &str) -> Vec<String> {
+        (1..=4).map(|number| pattern.replace('*', &format!("{}{number}", self.prefix))).collect()
+    }
+}
+
+type Json = BoxedStrategy<Value>;
+
+/// A config of a spec version; what the version does not know is left out.
+pub(crate) fn document(specs: Vec<Spec>, shape: Shape) -> impl Strategy<Value = Document> {
+    (select(specs), config(shape)).prop_map(|(spec, mut config)| {
+        config["ignition"]["version"] = spec.as_str().into();
+        Document::parse(config.to_string().as_bytes()).unwrap().document
+    })
+}
+
+fn config(shape: Shape) -> Json {
+    object([
+        ("ignition", ignition(shape)),
+        ("kernelArguments", arguments(shape)),
+        ("passwd", passwd(shape)),
+        ("storage", storage(shape)),
+        ("systemd", object([("units", list(shape.names("u*.service"), "name", unit(shape)))])),
+    ])
+}
+
+/// An object with each of its fields in one of two.
+fn object<const N: usize>(fields: [(&'static str, Json); N]) -> Json {
+    let (names, values): (Vec<_>, Vec<_>) = fields.into_iter().unzip();
+    let values: Vec<_> = values.into_iter().map(proptest::option::of).collect();
+    values
+        .prop_map(move |values| {
+            let fields = names.iter().zip(values).filter_map(|(name, value)| Some(((*name).to_owned(), value?)));
+            Value::Object(fields.collect())
+        })
+        .boxed()
+}
+
+fn any_of(values: Vec<Value>) -> Json {
+    select(values).boxed()
+}
+
+fn texts(values: &[&str]) -> Json {
+    any_of(values.iter().map(|text| json!(text)).collect())
+}
+
+fn boolean() -> Json {
+    any::<bool>().prop_map(Value::from).boxed()
+}
+
+fn small() -> Json {
+    (0..4_i64).prop_map(Value::from).boxed()
+}
+
+/// Some of the names, in any order.
+fn set(names: Vec<String>) -> Json {
+    let len = names.len();
+    subsequence(names, 0..=len).prop_shuffle().prop_map(Value::from).boxed()
+}
+
+/// Entries with some of the names, in any order.
+fn list(names: Vec<String>, key: &'static str, entry: Json) -> Json {
+    let len = names.len();
+    let entries = (subsequence(names, 0..=len).prop_shuffle(), vec(entry, len));
+    let named = move |(names, entries): (Vec<String>, Vec<Value>)| -> Value {
+        let entry = |(name, mut entry): (String, Value)| {
+            entry[key] = name.into();
+            entry
+        };
+        names.into_iter().zip(entries).map(entry).collect()
+    };
+    entries.prop_map(named).boxed()
+}
+
+fn ignition(shape: Shape) -> Json {
+    object([
+        (
+            "proxy",
+            object([
+                ("httpProxy", texts(&["http://a:1", "https://b"])),
+                ("httpsProxy", texts(&["http://a:1", "https://b"])),
+                ("noProxy", set(shape.names("n*"))),
+            ]),
+        ),
+        ("timeouts", object([("httpResponseHeaders", small()), ("httpTotal", small())])),
+    ])
+}
+
+fn arguments(shape: Shape) -> Json {
+    let [yes, no] = if shape.crossing { ["k*", "k*"] } else { ["y*", "n*"] };
+    object([("shouldExist", set(shape.names(yes))), ("shouldNotExist", set(shape.names(no)))])
+        .prop_map(|mut arguments| {
+            // One config must not want both.
+            let wanted = arguments["shouldExist"].as_array().cloned().unwrap_or_default();
+            if let Some(unwanted) = arguments["shouldNotExist"].as_array_mut() {
+                unwanted.retain(|argument| !wanted.contains(argument));
+            }
+            arguments
+        })
+        .boxed()
+}
+
+fn passwd(shape: Shape) -> Json {
+    let user = object([
+        ("gecos", texts(&["", "a"])),
+        ("groups", set(shape.names("g*"))),
+        ("homeDir", texts(&["/a", "/b"])),
+        ("noCreateHome", boolean()),
+        ("passwordHash", texts(&["!", "*"])),
+        ("shouldExist", boolean()),
+        ("sshAuthorizedKeys", set(shape.names("ssh-ed25519 *"))),
+        ("uid", small()),
+    ]);
+    let group = object([("gid", small()), ("shouldExist", boolean()), ("system", boolean())]);
+    object([
+        ("groups", list(shape.names("g*"), "name", group)),
+        ("users", list(shape.names("u*"), "name", user)),
+    ])
+}
+
+fn contents(shape: Shape) -> Json {
+    let data = ["", "data:,a", "data:,%20", "data:;base64,aGk="];
+    let hash = format!("sha512-{}", "0".repeat(128));
+    let inline = object([("source", texts(&data)), ("compression", texts(&[""]))]);
+    let header = object([("value", texts(&["a", "b"]))]);
+    let names = if shape.headers { shape.names("H*") } else { Vec::new() };
+    let fetched = object([("httpHeaders", list(names, "name", header)), ("compression", texts(&["", "gzip"]))]);
+    let fetched = (fetched, texts(&["http://x/a", "https://x/b"]), any::<bool>()).prop_map(move |(mut contents, source, is_hashed)| {
+        contents["source"] = source;
+        if is_hashed {
+            contents["verification"] = json!({"hash": hash});
+        }
+        contents
+    });
+    prop_oneof![inline, fetched].boxed()
+}
+
+fn storage(shape: Shape) -> Json {
+    let owner = object([("id", small())]);
+    let names = |own: &str| shape.names(if shape.crossing { "/x*" } else { own });
+    let file = object([
+        ("append", vec(contents(shape), 0..3).prop_map(Value::from).boxed()),
+        ("contents", contents(shape)),
+        ("mode", any_of([0, 0o600, 0o4755].map(Value::from).to_vec())),
+        ("overwrite", boolean()),
+        ("user", owner.clone()),
+    ]);
+    let directory = object([("mode", any_of(vec![json!(0o755)])), ("overwrite", boolean()), ("group", owner)]);
+    let link = object([("hard", boolean()), ("target", texts(&["/t1", "/t2"])), ("overwrite", boolean())]);
+    object([
+        ("directories", list(names("/d*"), "path", directory)),
+        ("disks", list(shape.names("/dev/d*"), "device", disk(shape))),
+        ("files", list(names("/f*"), "path", file)),
+        ("filesystems", list(shape.names("/dev/f*"), "device", filesystem())),
+        ("links", list(names("/l*"), "path", link)),
+        ("luks", list(shape.names("l*"), "name", luks(shape))),
+        ("raid", list(shape.names("r*"), "name", raid(shape))),
+    ])
+    .prop_map(without_repeated_paths)
+    .boxed()
+}
+
+/// One config must not want two things at one path.
+fn without_repeated_paths(mut storage: Value) -> Value {
+    let mut seen = Vec::new();
+    for kind in ["directories", "files", "links"] {
+        if let Some(nodes) = storage[kind].as_array_mut() {
+            nodes.retain(|node| !seen.contains(&node["path"]));
+            seen.extend(nodes.iter().map(|node| node["path"].clone()));
+        }
+    }
+    storage
+}
+
+fn disk(shape: Shape) -> Json {
+    let partition = object([
+        ("sizeMiB", small()),
+        ("startMiB", any_of(vec![json!(0)])),
+        ("guid", texts(&["", "0FC63DAF-8483-4772-8E79-3D69D8477DE4"])),
+        ("resize", boolean()),
+        ("wipePartitionEntry", boolean()),
+    ]);
+    let partitions = list(shape.names("p*"), "label", partition);
+    object([("partitions", partitions), ("wipeTable", boolean())])
+}
+
+fn filesystem() -> Json {
+    object([
+        ("label", texts(&["", "a"])),
+        ("mountOptions", list_of(&["m1", "m2"])),
+        ("options", list_of(&["-a", "-b"])),
+        ("path", texts(&["/a", "/b"])),
+        ("wipeFilesystem", boolean()),
+    ])
+    .prop_flat_map(|filesystem| {
+        texts(&["xfs", "ext4", "vfat"]).prop_map(move |format| {
+            let mut filesystem = filesystem.clone();
+            filesystem["format"] = format;
+            filesystem
+        })
+    })
+    .boxed()
+}
+
+fn list_of(values: &[&str]) -> Json {
+    vec(texts(values), 0..3).prop_map(Value::from).boxed()
+}
+
+fn raid(shape: Shape) -> Json {
+    let optional = object([("options", list_of(&["-a"])), ("spares", small())]);
+    let devices = shape.names("/dev/d*");
+    let devices = subsequence(devices, 1..=4).prop_shuffle();
+    (optional, devices, select(&["raid1", "raid5", "raid10"][..]))
+        .prop_map(|(mut raid, devices, level)| {
+            raid["devices"] = devices.into();
+            raid["level"] = level.into();
+            raid
+        })
+        .boxed()
+}
+
+fn luks(shape: Shape) -> Json {
+    let tang = any_of(vec![json!({"thumbprint": "a"}), json!({"thumbprint": "b"})]);
+    let servers = list(shape.names("http://t*"), "url", tang);
+    let clevis = object([("tang", servers), ("threshold", small()), ("tpm2", boolean())]);
+    let optional = object([
+        ("clevis", clevis),
+        ("discard", boolean()),
+        ("keyFile", any_of(vec![json!({"source": "data:,k"})])),
+        ("label", texts(&["a", "b"])),
+        ("openOptions", set(shape.names("-o*"))),
+        ("options", list_of(&["-a", "-b"])),
+        ("wipeVolume", boolean()),
+    ]);
+    (optional, select(&["/dev/a", "/dev/b"][..]))
+        .prop_map(|(mut luks, device)| {
+            luks["device"] = device.into();
+            luks
+        })
+        .boxed()
+}
+
+fn unit(shape: Shape) -> Json {
+    let text = ["", "[Unit]\nA=b\n", "[Service]\nA=b\n[Install]\nWantedBy=x\n"];
+    let dropin = object([("contents", texts(&text))]);
+    object([
+        ("contents", texts(&text)),
+        ("dropins", list(shape.names("d*.conf"), "name", dropin)),
+        ("enabled", boolean()),
+        ("mask", boolean()),
+    ])
+}
