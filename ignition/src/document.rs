@@ -1,5 +1,5 @@
 //! A config of any supported spec version as one tree: what [`merge`](crate::merge), [`translate`](crate::translate),
-//! [`validate`](crate::validate) and lint work on.
+//! [`validate`](crate::validate) and [`lint`](crate::lint) work on.
 //!
 //! Reading follows Ignition: `null` and absent are the same, an absent mandatory value is an empty one, an unknown key is
 //! a warning, and a key in the wrong case is used. It is stricter in one thing: a repeated key is an error, where

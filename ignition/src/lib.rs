@@ -18,6 +18,7 @@ pub mod builder;
 pub mod config;
 pub mod document;
 mod json;
+pub mod lint;
 pub mod merge;
 pub mod network;
 pub mod position;

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::document::ReadError;
 use crate::position::{self, Position};
 
 /// How bad a finding is, in Ignition's words.
@@ -118,7 +119,7 @@ impl Report {
     ///
     /// ```
     /// let text = b"{\"ignition\": {\"version\": \"3.3.0\"},\n \"colour\": 1}";
-    /// let report = ignition::document::Document::parse(text).map(|it| it.warnings).unwrap_or_default();
+    /// let report = ignition::lint::check(text);
     /// assert_eq!(report.to_text("a.ign"), "a.ign:2:12: warning: /colour: unknown key: Ignition ignores it\n");
     /// ```
     #[must_use]
@@ -129,6 +130,12 @@ impl Report {
 
     pub(crate) fn push(&mut self, finding: Finding) {
         self.findings.push(finding);
+    }
+}
+
+impl From<ReadError> for Report {
+    fn from(error: ReadError) -> Self {
+        Self { findings: vec![error.to_finding()] }
     }
 }
 

@@ -25,7 +25,7 @@ const GZIP: &str = "gzip";
 
 /// Most bytes that [`decode`] unpacks. An embed area holds 256 KiB, so honest contents stay far below; a deflate
 /// stream of that size could otherwise grow a thousandfold.
-pub const MAX_DECODED_LEN: u64 = 64 << 20;
+pub const MAX_DECODED_LEN: usize = 64 << 20;
 
 /// Why contents could not be taken out of a resource.
 #[derive(Debug, thiserror::Error)]
@@ -99,7 +99,7 @@ const GZIP_HEADER: [u8; 10] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 2, 0xFF];
 /// The strongest level that gzip knows.
 const LEVEL: u8 = 9;
 
-fn gzip(contents: &[u8]) -> Vec<u8> {
+pub(crate) fn gzip(contents: &[u8]) -> Vec<u8> {
     let mut checksum = Crc::new();
     checksum.update(contents);
     let deflated = miniz_oxide::deflate::compress_to_vec(contents, LEVEL);
@@ -121,17 +121,18 @@ pub fn decode(resource: &Resource) -> Result<Vec<u8>, ResourceError> {
     let packed = BASE64.decode(text).map_err(ResourceError::Base64)?;
     match resource.compression.as_deref() {
         None | Some("") => Ok(packed),
-        Some(GZIP) => gunzip(&packed),
+        Some(GZIP) => gunzip(&packed, MAX_DECODED_LEN),
         Some(other) => Err(ResourceError::UnknownCompression { found: other.to_owned() }),
     }
 }
 
-fn gunzip(packed: &[u8]) -> Result<Vec<u8>, ResourceError> {
+/// Unpacks a gzip stream of at most so many bytes.
+pub(crate) fn gunzip(packed: &[u8], max_len: usize) -> Result<Vec<u8>, ResourceError> {
     let mut contents = Vec::new();
-    let limit = MAX_DECODED_LEN.saturating_add(1);
+    let limit = u64::try_from(max_len).unwrap_or(u64::MAX).saturating_add(1);
     let read =
         GzDecoder::new(packed).take(limit).read_to_end(&mut contents).map_err(ResourceError::Decompress)?;
-    if u64::try_from(read).map_or(true, |read| read >= limit) {
+    if read > max_len {
         return Err(ResourceError::TooLarge);
     }
     Ok(contents)
@@ -179,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_bomb_stops_at_the_limit() {
-        let len = usize::try_from(MAX_DECODED_LEN).unwrap();
+        let len = MAX_DECODED_LEN;
         let bomb = encode(&vec![0; len + 1]);
         assert!(matches!(decode(&bomb), Err(ResourceError::TooLarge)));
         let largest = encode(&vec![0; len]);

@@ -21,8 +21,20 @@ impl Checker {
     pub(super) fn disk(&mut self, node: &Node) {
         self.device(node);
         let partitions = node.nodes("partitions");
+        self.partition_numbers(node, &partitions);
         self.partition_labels(&partitions);
         self.partition_places(&partitions);
+    }
+
+    /// A partition without a number takes the next free one, which one that shall not exist makes ambiguous.
+    fn partition_numbers(&mut self, disk: &Node, partitions: &[Node]) {
+        let is_removed = partitions.iter().any(|partition| partition.is("shouldExist", false));
+        if is_removed && partitions.iter().any(|partition| !partition.has("number")) {
+            self.error(
+                disk.at("partitions"),
+                "where a partition shall not exist, all partitions of the disk need a number",
+            );
+        }
     }
 
     fn partition_labels(&mut self, partitions: &[Node]) {
@@ -30,7 +42,7 @@ impl Checker {
         for partition in partitions {
             let Some(label) = partition.filled("label") else { continue };
             if !labels.insert(label) {
-                self.error(partition.at("label"), format!("the label {label:?} is there already"));
+                self.error(partition.pointer.clone(), format!("the label {label:?} is there already"));
             }
         }
     }
@@ -40,7 +52,7 @@ impl Checker {
         let place = |partition: &Node| {
             let start = partition.integer("startMiB").filter(|start| *start != 0)?;
             let size = partition.integer("sizeMiB")?;
-            Some((start, start.saturating_add(size.max(1)).saturating_sub(1), partition.at("startMiB")))
+            Some((start, start.saturating_add(size.max(1)).saturating_sub(1), partition.pointer.clone()))
         };
         let mut places: Vec<(i64, i64, String)> = partitions.iter().filter_map(place).collect();
         places.sort();
@@ -54,10 +66,10 @@ impl Checker {
     }
 
     pub(super) fn partition(&mut self, node: &Node) {
-        let described = ["label", "guid", "typeGuid"].iter().any(|field| node.filled(field).is_some())
-            || ["startMiB", "sizeMiB"].iter().any(|field| node.integer(field).is_some_and(|it| it != 0));
-        if node.is("shouldExist", false) && described {
-            self.error(node.at("shouldExist"), "a partition that shall not exist has nothing but a number");
+        let is_described = ["label", "startMiB", "sizeMiB"].iter().any(|field| node.has(field))
+            || ["guid", "typeGuid"].iter().any(|field| node.filled(field).is_some());
+        if node.is("shouldExist", false) && is_described {
+            self.error(node.pointer.clone(), "a partition that shall not exist has nothing but a number");
         }
         if !node.has("number") && !node.has("label") {
             self.error(node.pointer.clone(), "a partition needs a number or a label");
@@ -111,7 +123,7 @@ impl Checker {
             "xfs" => 12,
             "swap" => 15,
             "vfat" => 11,
-            "none" if self.spec >= Spec::V3_3 => return self.untouched(node),
+            "none" if self.spec >= Spec::V3_3 => return,
             other => {
                 let message = format!("the format {other:?} is not known to spec {}", self.spec);
                 return self.error(node.at("format"), message);
@@ -130,9 +142,10 @@ impl Checker {
         if asks {
             self.error(node.at("format"), "a format is required");
         }
+        if node.filled("label").is_some() {
+            self.error(node.at("label"), "a label needs a format");
+        }
     }
-
-    fn untouched(&mut self, _: &Node) {}
 }
 
 fn is_guid(text: &str) -> bool {

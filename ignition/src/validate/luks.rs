@@ -25,29 +25,24 @@ impl Checker {
 
     pub(super) fn clevis(&mut self, node: &Node) {
         let Some(custom) = node.child("custom") else { return };
-        let is_custom = ["pin", "config"].iter().any(|field| custom.filled(field).is_some());
         let threshold = node.integer("threshold").is_some_and(|threshold| threshold != 0);
-        if is_custom && (node.has("tang") || node.is("tpm2", true) || threshold) {
-            self.error(custom.pointer, "a custom Clevis pin excludes tang, tpm2 and threshold");
+        if is_used(&custom) && (node.has("tang") || node.is("tpm2", true) || threshold) {
+            self.error(node.pointer.clone(), "a custom Clevis pin excludes tang, tpm2 and threshold");
         }
     }
 
     pub(super) fn custom(&mut self, node: &Node) {
-        match (node.filled("pin"), node.filled("config")) {
-            (None, None) if !node.has("needsNetwork") => {}
-            (pin, config) => {
-                match pin {
-                    Some("tpm2" | "tang" | "sss") => {}
-                    Some(_) if self.spec >= Spec::V3_6 => {}
-                    Some(pin) => {
-                        self.error(node.at("pin"), format!("the pin {pin:?} is not known to spec {}", self.spec));
-                    }
-                    None => self.error(node.at("pin"), "a custom Clevis configuration needs a pin"),
-                }
-                if config.is_none() {
-                    self.error(node.at("config"), "a custom Clevis configuration needs a config");
-                }
-            }
+        if !is_used(node) {
+            return;
+        }
+        match node.filled("pin") {
+            Some("tpm2" | "tang" | "sss") => {}
+            Some(_) if self.spec >= Spec::V3_6 => {}
+            Some(pin) => self.error(node.at("pin"), format!("the pin {pin:?} is not known to spec {}", self.spec)),
+            None => self.error(node.at("pin"), "a custom Clevis configuration needs a pin"),
+        }
+        if node.filled("config").is_none() {
+            self.error(node.at("config"), "a custom Clevis configuration needs a config");
         }
     }
 
@@ -64,4 +59,9 @@ impl Checker {
             self.error(node.at("advertisement"), "the advertisement is not JSON");
         }
     }
+}
+
+/// Whether a custom Clevis configuration says anything.
+fn is_used(custom: &Node) -> bool {
+    custom.filled("pin").is_some() || custom.filled("config").is_some() || custom.is("needsNetwork", true)
 }

@@ -11,7 +11,7 @@ mod node;
 mod path;
 mod resource;
 mod storage;
-mod systemd;
+pub(crate) mod systemd;
 pub(crate) mod unit;
 pub(crate) mod url;
 

@@ -9,7 +9,7 @@ impl Checker {
     pub(super) fn references(&mut self, node: &Node, list: &str) {
         for reference in node.nodes(list) {
             if reference.filled("source").is_none() {
-                self.error(reference.at("source"), "a source is required");
+                self.error(reference.pointer, "a source is required");
             }
         }
     }

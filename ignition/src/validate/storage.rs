@@ -18,13 +18,13 @@ impl Checker {
         for entry in ["directories", "files", "links"].into_iter().flat_map(|list| node.nodes(list)) {
             let path = entry.text("path").unwrap_or_default();
             if let Some(link) = path::parents(path).find(|parent| links.contains(parent)) {
-                self.error(entry.at("path"), format!("the path {path:?} goes through the link {link:?}"));
+                self.error(entry.pointer.clone(), format!("the path {path:?} goes through the link {link:?}"));
             }
         }
         for link in node.nodes("links").iter().filter(|link| link.is("hard", true)) {
             let target = path::join(link.text("path").unwrap_or_default(), link.text("target").unwrap_or_default());
             if directories.contains(target.as_str()) {
-                self.error(link.at("target"), format!("the hard link points to the directory {target:?}"));
+                self.error(link.pointer.clone(), format!("the hard link points to the directory {target:?}"));
             }
         }
         self.partitioned_filesystems(node);
@@ -88,10 +88,8 @@ impl Checker {
             self.error(node.at("target"), "a link needs a target");
         }
         if node.is("hard", true) {
-            let owners = ["user", "group"].into_iter().filter_map(|field| node.child(field));
-            for owner in owners {
-                let (pointer, _) = (owner.pointer, owner.schema);
-                self.warning(pointer, "the owner of a hard link is that of its target");
+            for owner in ["user", "group"].into_iter().filter_map(|field| node.child(field)) {
+                self.warning(owner.pointer, "the owner of a hard link is that of its target");
             }
         }
     }

@@ -33,19 +33,21 @@ pub(crate) enum UrlError {
     NoScheme,
     #[error("the URL scheme {found:?} is not known to spec {spec}")]
     Scheme { found: String, spec: Spec },
-    #[error("the URL has a % without two hexadecimal digits at byte {at}")]
-    Percent { at: usize },
+    #[error("the URL has a % without two hexadecimal digits behind it")]
+    Percent,
     #[error("the port {found:?} is no number")]
     Port { found: String },
     #[error("the ARN is not one of an S3 object, arn:<partition>:s3:<region>:<account>:<object>")]
     Arn,
+    #[error("a data URL begins with \"data:\" in lower case")]
+    Prefix,
     #[error("the data URL has no comma")]
     NoComma,
     #[error("the data URL has the unknown media type {found:?}")]
     MediaType { found: String },
     #[error("the data URL has the parameter {found:?}, which is neither base64 nor name=value")]
     Parameter { found: String },
-    #[error("the data URL has the character {found:?}, which has to be written as %XX")]
+    #[error("the URL has the character {found:?} in a place where it must not be")]
     Character { found: char },
     #[error("the data URL is not valid base64: {0}")]
     Base64(base64::DecodeError),
@@ -90,23 +92,47 @@ pub(crate) fn scheme(url: &str) -> Result<Scheme, UrlError> {
         "gs" => Scheme::Gs,
         _ => return Err(UrlError::Scheme { found: name.to_owned(), spec: Spec::LATEST }),
     };
-    let path = rest.split(['?', '#']).next().unwrap_or_default();
-    unescape(path, name.len() + 1)?;
-    port(path)?;
+    let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
+    let hierarchy = rest.split('?').next().unwrap_or_default();
+    let path = match hierarchy.strip_prefix("//") {
+        Some(rest) => {
+            let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            check_authority(authority)?;
+            path
+        }
+        None => hierarchy,
+    };
+    unescape(path)?;
+    unescape(fragment)?;
     Ok(scheme)
 }
 
-/// The host of a URL may have a port behind a colon, an address in brackets before that.
-fn port(rest: &str) -> Result<(), UrlError> {
-    let Some(authority) = rest.strip_prefix("//").and_then(|rest| rest.split('/').next()) else { return Ok(()) };
-    let host = authority.rsplit('@').next().unwrap_or_default();
-    let host = host.rsplit(']').next().unwrap_or_default();
-    match host.rsplit_once(':') {
-        Some((_, port)) if !port.bytes().all(|byte| byte.is_ascii_digit()) => {
-            Err(UrlError::Port { found: port.to_owned() })
-        }
-        _ => Ok(()),
+/// The characters that stand for themselves in names of users and hosts, beside letters and digits.
+const UNRESERVED: &str = "-._~!$&'()*+,;=";
+
+/// A user and a password, a host and a port: all but the host are optional, and that may be empty.
+fn check_authority(authority: &str) -> Result<(), UrlError> {
+    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let of = |more: &'static str| {
+        move |it: &char| !(it.is_ascii_alphanumeric() || UNRESERVED.contains(*it) || more.contains(*it))
+    };
+    let bad = user.chars().find(of(":%@")).or_else(|| {
+        host.chars().filter(char::is_ascii).find(of(":[]<>\"%"))
+    });
+    if let Some(found) = bad {
+        return Err(UrlError::Character { found });
     }
+    unescape(user)?;
+    if unescape(host)?.is_ascii() && host.contains('%') {
+        return Err(UrlError::Character { found: '%' });
+    }
+    let behind = match host.strip_prefix('[') {
+        Some(address) => address.rsplit_once(']').map(|(_, port)| port).ok_or(UrlError::Character { found: '[' })?,
+        None => host.rfind(':').and_then(|at| host.get(at..)).unwrap_or_default(),
+    };
+    let port = behind.strip_prefix(':').unwrap_or(behind);
+    let is_port = (behind.is_empty() || behind.starts_with(':')) && port.bytes().all(|byte| byte.is_ascii_digit());
+    if is_port { Ok(()) } else { Err(UrlError::Port { found: port.to_owned() }) }
 }
 
 fn arn(source: &str) -> Result<(), UrlError> {
@@ -120,7 +146,7 @@ fn arn(source: &str) -> Result<(), UrlError> {
 /// The contents that a `data:` URL holds.
 pub(crate) fn decode(source: &str) -> Result<Vec<u8>, UrlError> {
     scheme(source)?;
-    let body = source.split_once(':').map_or("", |(_, body)| body);
+    let body = source.strip_prefix("data:").ok_or(UrlError::Prefix)?;
     let (header, data) = body.split_once(',').ok_or(UrlError::NoComma)?;
     let is_base64 = header_says_base64(header)?;
     if is_base64 {
@@ -130,7 +156,7 @@ pub(crate) fn decode(source: &str) -> Result<Vec<u8>, UrlError> {
     if let Some(found) = bad {
         return Err(UrlError::Character { found });
     }
-    unescape(data, source.len() - data.len()).map(Cow::into_owned)
+    unescape(data).map(Cow::into_owned)
 }
 
 fn header_says_base64(header: &str) -> Result<bool, UrlError> {
@@ -139,38 +165,48 @@ fn header_says_base64(header: &str) -> Result<bool, UrlError> {
     if !media.is_empty() && !is_media_type(media) {
         return Err(UrlError::MediaType { found: media.to_owned() });
     }
-    let mut is_base64 = false;
-    for part in parts {
-        is_base64 = part == "base64";
-        if !is_base64 && part.split_once('=').is_none_or(|(name, value)| name.is_empty() || value.is_empty()) {
-            return Err(UrlError::Parameter { found: part.to_owned() });
-        }
+    let mut parameters: Vec<&str> = parts.collect();
+    let is_base64 = parameters.last() == Some(&"base64");
+    if is_base64 {
+        parameters.pop();
     }
-    Ok(is_base64)
+    match parameters.into_iter().find(|parameter| !is_parameter(parameter)) {
+        Some(found) => Err(UrlError::Parameter { found: found.to_owned() }),
+        None => Ok(is_base64),
+    }
+}
+
+fn is_token(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_graphic() && !b"()<>@,;:\\\"/[]?=".contains(&byte))
+}
+
+fn is_parameter(text: &str) -> bool {
+    text.split_once('=').is_some_and(|(name, value)| {
+        let quoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+        !name.is_empty() && is_token(name) && (quoted.is_some() || !value.is_empty() && is_token(value))
+    })
 }
 
 fn is_media_type(media: &str) -> bool {
     const KNOWN: [&str; 7] = ["text", "image", "audio", "video", "application", "message", "multipart"];
     media.split_once('/').is_some_and(|(kind, subtype)| {
-        let is_own = |prefix| kind.strip_prefix(prefix).is_some_and(|rest: &str| !rest.is_empty());
-        (KNOWN.contains(&kind) || is_own("x-") || is_own("X-")) && !subtype.is_empty()
+        let is_own = kind.strip_prefix(['x', 'X']).is_some_and(|rest| rest.starts_with('-'));
+        (KNOWN.contains(&kind) || is_own && is_token(kind)) && is_token(subtype)
     })
 }
 
 /// The bytes of a text in which `%` stands before two hexadecimal digits.
-fn unescape(text: &str, offset: usize) -> Result<Cow<'_, [u8]>, UrlError> {
+fn unescape(text: &str) -> Result<Cow<'_, [u8]>, UrlError> {
     if !text.contains('%') {
         return Ok(text.as_bytes().into());
     }
     let mut pieces = text.split('%');
     let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
-    let mut at = offset + bytes.len();
     for piece in pieces {
         let digits = piece.get(..2).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
         let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        bytes.push(byte.ok_or(UrlError::Percent { at })?);
+        bytes.push(byte.ok_or(UrlError::Percent)?);
         bytes.extend(piece.bytes().skip(2));
-        at += piece.len() + 1;
     }
     Ok(bytes.into())
 }

@@ -1,0 +1,83 @@
+//! Cases of what is found in a config: `tests/validate/*.json` for Ignition's rules, `tests/lint/*.json` for ours.
+//!
+//! A file holds a list of cases: a `config` without its version, which is `spec` (3.3.0 unless given), and the expected
+//! `findings`, each a severity and a pointer. `%2048%` in a config stands for so
+//! many letters x, from 2000 to 3000. A `newer` case is
+//! of a rule that Ignition 2.14 does not have.
+
+#![allow(dead_code, reason = "no test program needs all of it")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use ignition::document::Document;
+use ignition::report::Report;
+use serde::Deserialize;
+use serde_json::Value;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Case {
+    pub(crate) name: String,
+    #[serde(default = "default_spec")]
+    spec: String,
+    config: Value,
+    findings: BTreeSet<String>,
+    #[serde(default)]
+    pub(crate) newer: bool,
+}
+
+fn default_spec() -> String {
+    "3.3.0".to_owned()
+}
+
+impl Case {
+    pub(crate) fn all(folder: &str) -> Vec<Self> {
+        let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder);
+        let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        let read = |path: &PathBuf| -> Vec<Self> {
+            serde_json::from_slice(&fs::read(path).unwrap())
+                .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        };
+        files.iter().flat_map(read).collect()
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let mut config = self.config.clone();
+        config["ignition"]["version"] = self.spec.as_str().into();
+        (2000..3001).fold(config.to_string(), |text, count| match text.contains('%') {
+            true => text.replace(&format!("%{count}%"), &"x".repeat(count)),
+            false => text,
+        })
+    }
+
+    pub(crate) fn document(&self) -> Document {
+        let parsed = Document::parse(self.text().as_bytes()).unwrap();
+        assert!(parsed.warnings.is_empty(), "{}", parsed.warnings.to_text(&self.name));
+        parsed.document
+    }
+
+    /// Fails unless a report has exactly the expected findings, if possibly more than once.
+    pub(crate) fn difference(&self, report: &Report) -> Option<String> {
+        (found(report) != self.findings).then(|| {
+            let expected: Vec<&String> = self.findings.iter().collect();
+            format!("{}\n  expected {expected:?}\n  found\n{}", self.name, report.to_text("  "))
+        })
+    }
+}
+
+/// The severities and pointers of a report.
+pub(crate) fn found(report: &Report) -> BTreeSet<String> {
+    report.findings().iter().map(|finding| format!("{} {}", finding.severity, finding.pointer)).collect()
+}
+
+/// Holds the reports on all cases of a folder against what they expect.
+pub(crate) fn check_all(folder: &str, look: impl Fn(&Document) -> Report) {
+    let cases = Case::all(folder);
+    assert!(!cases.is_empty());
+    let failed: Vec<String> =
+        cases.iter().filter_map(|case| case.difference(&look(&case.document()))).collect();
+    assert!(failed.is_empty(), "{} of {}:\n{}", failed.len(), cases.len(), failed.join("\n"));
+}

@@ -1,0 +1,108 @@
+//! What Ignition's rules and ours find in the cases in `tests/validate` and `tests/lint`.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code: what is not as expected must stop the test")]
+
+mod findings;
+
+use ignition::document::{Document, ReadError};
+use ignition::lint::{check, lint};
+use ignition::validate::validate;
+use proptest::prelude::*;
+
+#[test]
+fn ignitions_rules_find_what_the_cases_say() {
+    findings::check_all("validate", validate);
+}
+
+#[test]
+fn our_rules_find_what_the_cases_say() {
+    findings::check_all("lint", |document| {
+        let report = validate(document);
+        assert!(!report.is_fatal(), "a lint case has to pass Ignition: {}", report.to_text("case"));
+        lint(document)
+    });
+}
+
+#[test]
+fn a_text_that_is_no_config_has_one_finding_with_its_place() {
+    let version = r#"{"ignition": {"version": "3.3.0"}"#;
+    for (text, expected) in [
+        ("".to_owned(), "x:1:1: error: /: not valid JSON: EOF while parsing a value at line 1 column 0\n"),
+        ("{\n]".to_owned(), "x:2:1: error: /: not valid JSON: key must be a string at line 2 column 1\n"),
+        (
+            "{}".to_owned(),
+            "x:1:1: error: /ignition/version: \"\" is not a supported spec version; supported are 3.0.0 to 3.6.0\n",
+        ),
+        (
+            "{\"ignition\":\n{\"version\": \"2.2.0\"}}".to_owned(),
+            "x:2:13: error: /ignition/version: \"2.2.0\" is not a supported spec version; supported are 3.0.0 to 3.6.0\n",
+        ),
+        (
+            format!("{version},\n\"storage\": {{\"files\": {{}}}}}}"),
+            "x:2:22: error: /storage/files: is an object, but has to be a list\n",
+        ),
+        (
+            format!("{version},\n\"storage\": {{\"files\": [{{\"path\": \"/a\", \"mode\": 1.0}}]}}}}"),
+            "x:2:46: error: /storage/files/0/mode: is a number that is no integer of 64 bits, but has to be an integer\n",
+        ),
+        (
+            format!("{version},\n\"storage\": {{}}, \"storage\": null}}"),
+            "x:2:27: error: /storage: the key is repeated\n",
+        ),
+    ] {
+        assert_eq!(check(text.as_bytes()).to_text("x"), expected, "{text}");
+    }
+}
+
+#[test]
+fn unknown_keys_are_warnings_with_their_place() {
+    let text = b"{\"ignition\": {\"version\": \"3.1.0\"},\n\"Storage\": {\"luks\": [],\n\"files\": [{\"path\": \"/a\", \"a/b\": 1}]}}";
+    let report = check(text).to_text("x");
+    let expected = "x:2:12: warning: /Storage: wrong case: Ignition reads the key as \"storage\"\n\
+        x:2:21: warning: /Storage/luks: unknown key: spec 3.1.0 does not have it, 3.2.0 does\n\
+        x:3:33: warning: /Storage/files/0/a~1b: unknown key: Ignition ignores it\n";
+    assert_eq!(report, expected);
+    let document = Document::parse(text).unwrap().document;
+    let json = r#"{"ignition":{"version":"3.1.0"},"storage":{"files":[{"path":"/a"}]}}"#;
+    assert_eq!(document.to_string(), json, "the key in the wrong case counts");
+}
+
+#[test]
+fn errors_say_what_is_wrong() {
+    let error = |text: &str| Document::parse(text.as_bytes()).unwrap_err();
+    assert!(matches!(error("[1"), ReadError::Syntax(_)));
+    assert_eq!(error("[]").to_string(), "\"\" is not a supported spec version; supported are 3.0.0 to 3.6.0");
+    let kind = error(r#"{"ignition": {"version": "3.0.0"}, "passwd": {"users": [{"groups": [1]}]}}"#);
+    assert_eq!(kind.to_string(), "/passwd/users/0/groups/0 is an integer, but has to be a string");
+}
+
+#[test]
+fn a_config_larger_than_the_area_is_seen() {
+    let mut state = 1_u64;
+    let noise = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(b'a' + u8::try_from(state >> 59).unwrap() % 26)
+    });
+    let config = |len: usize, text: String| {
+        assert_eq!(text.len(), len);
+        format!(r#"{{"ignition":{{"version":"3.3.0"}},"storage":{{"files":[{{"path":"/a","contents":{{"source":"data:,{text}"}}}}]}}}}"#)
+    };
+    let large = check(config(600_000, noise.take(600_000).collect()).as_bytes());
+    assert!(large.findings().iter().any(|it| it.message.contains("an image has 262144 for it")), "{large:?}");
+    assert!(check(config(600_000, "a".repeat(600_000)).as_bytes()).is_empty(), "packed, this is small");
+}
+
+proptest! {
+    #[test]
+    fn any_text_gets_a_report(text: Vec<u8>) {
+        prop_assert!(check(&text).is_fatal());
+    }
+
+    #[test]
+    fn any_unit_gets_a_report(contents: String, name in "[a-z@]{0,4}(\\.(service|timer|x))?") {
+        let unit = serde_json::json!({"name": name, "contents": contents, "enabled": true});
+        let config = serde_json::json!({"ignition": {"version": "3.3.0"}, "systemd": {"units": [unit]}});
+        let report = check(config.to_string().as_bytes());
+        prop_assert!(report.findings().iter().all(|finding| finding.position.is_some()));
+    }
+}
