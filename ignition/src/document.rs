@@ -79,9 +79,10 @@ impl ReadError {
                 ..error("", format!("{self}: {source}"))
             },
             Self::Spec(unknown) => error("/ignition/version", unknown.to_string()),
-            Self::Kind { pointer, position, expected, found } => {
-                Finding { position: *position, ..error(pointer, format!("is {found}, but has to be {expected}")) }
-            }
+            Self::Kind { pointer, position, expected, found } => Finding {
+                position: *position,
+                ..error(pointer, format!("is {found}, but has to be {expected}"))
+            },
             Self::Repeated { pointer, position } => {
                 Finding { position: *position, ..error(pointer, "the key is repeated".to_owned()) }
             }
@@ -250,7 +251,9 @@ impl Reader {
         let similar = schema.fields.iter().filter(known).find(|field| field.name.eq_ignore_ascii_case(key));
         let message = match (similar, schema.field(key)) {
             (Some(field), _) => format!("wrong case: Ignition reads the key as {:?}", field.name),
-            (None, Some(field)) => format!("unknown key: spec {} does not have it, {} does", self.spec, field.since),
+            (None, Some(field)) => {
+                format!("unknown key: spec {} does not have it, {} does", self.spec, field.since)
+            }
             (None, None) => "unknown key: Ignition ignores it".to_owned(),
         };
         self.warnings.push(Finding::new(Severity::Warning, pointer, message));
@@ -258,7 +261,12 @@ impl Reader {
     }
 
     /// A value as the tree holds it: nothing, where it is as good as absent.
-    fn value(&mut self, field: &'static Field, json: Json, pointer: &str) -> Result<Option<Value>, ReadError> {
+    fn value(
+        &mut self,
+        field: &'static Field,
+        json: Json,
+        pointer: &str,
+    ) -> Result<Option<Value>, ReadError> {
         let value = match (&field.kind, json) {
             (_, Json::Null) => return Ok(None),
             (Kind::Text, Json::Text(text)) => text.into(),

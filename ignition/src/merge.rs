@@ -53,10 +53,10 @@ struct Merge {
 
 impl Merge {
     fn objects(&self, schema: &Struct, parent: &Object, child: &Object) -> Object {
-        let keeps_unit = schema.unit.iter().all(|name| self.is_zero(schema, name, child));
+        let keeps_joined = schema.joined.iter().all(|name| self.is_zero(schema, name, child));
         let field = |field: &Field| {
             let (old, new) = (parent.get(field.name), child.get(field.name));
-            let new = new.filter(|_| !(keeps_unit && schema.unit.contains(&field.name)));
+            let new = new.filter(|_| !(keeps_joined && schema.joined.contains(&field.name)));
             let value = match (&field.kind, old, new) {
                 (_, None, None) => return None,
                 (Kind::List(..), ..) => self.lists(schema, field, [parent, child])?,
@@ -122,7 +122,8 @@ fn items<'a>(object: &'a Object, field: &Field) -> &'a [Value] {
 
 /// The other lists of an object that share their keys with this one.
 pub(crate) fn siblings<'a>(schema: &'a Struct, field: &'a Field) -> impl Iterator<Item = (&'a Field, Key)> {
-    let shares = |other: &&Field| field.group.is_some() && other.group == field.group && other.name != field.name;
+    let shares =
+        |other: &&Field| field.group.is_some() && other.group == field.group && other.name != field.name;
     schema.fields.iter().filter(shares).filter_map(|other| match other.kind {
         Kind::List(_, key) => Some((other, key)),
         _ => None,

@@ -17,6 +17,8 @@ use flate2::Crc;
 use flate2::read::GzDecoder;
 use ignition_config::v3_3::Resource;
 
+use crate::validate::url;
+
 /// What every source that this module writes begins with.
 const DATA_PREFIX: &str = "data:;base64,";
 
@@ -43,6 +45,9 @@ pub enum ResourceError {
         /// The compression that is named.
         found: String,
     },
+    /// The source is not a valid `data:` URL.
+    #[error("the source is not a valid data URL")]
+    Url(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The data URL is not valid base64.
     #[error("the data URL is not valid base64")]
     Base64(#[source] base64::DecodeError),
@@ -118,12 +123,31 @@ pub fn decode(resource: &Resource) -> Result<Vec<u8>, ResourceError> {
     let Some(text) = source.and_then(|s| s.strip_prefix(DATA_PREFIX)) else {
         return Err(ResourceError::NotInline { found: Beginning::of(source) });
     };
-    let packed = BASE64.decode(text).map_err(ResourceError::Base64)?;
-    match resource.compression.as_deref() {
+    unpack(BASE64.decode(text).map_err(ResourceError::Base64)?, resource.compression.as_deref())
+}
+
+fn unpack(packed: Vec<u8>, compression: Option<&str>) -> Result<Vec<u8>, ResourceError> {
+    match compression {
         None | Some("") => Ok(packed),
         Some(GZIP) => gunzip(&packed, MAX_DECODED_LEN),
         Some(other) => Err(ResourceError::UnknownCompression { found: other.to_owned() }),
     }
+}
+
+/// Takes the contents out of a `data:` URL of any form, unpacked if they are compressed.
+///
+/// # Errors
+///
+/// When the source is no valid `data:` URL, and as [`decode`] does.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(ignition::resource::contents("data:,a%20b", None)?, b"a b");
+/// # Ok::<(), ignition::resource::ResourceError>(())
+/// ```
+pub fn contents(source: &str, compression: Option<&str>) -> Result<Vec<u8>, ResourceError> {
+    unpack(url::decode(source).map_err(|error| ResourceError::Url(Box::new(error)))?, compression)
 }
 
 /// Unpacks a gzip stream of at most so many bytes.

@@ -11,7 +11,7 @@ pub(crate) struct Struct {
     pub(crate) name: Name,
     pub(crate) fields: &'static [Field],
     /// Fields that the merge replaces as one where the child sets any of them and they are plain.
-    pub(crate) unit: &'static [&'static str],
+    pub(crate) joined: &'static [&'static str],
 }
 
 /// What an object is, for the rules that hold for it.
@@ -143,7 +143,7 @@ const fn list(name: &'static str, schema: &'static Struct, key: &'static str) ->
     Field::new(name, Kind::List(Item::Struct(schema), Key::Field(key)))
 }
 const fn is(name: Name, fields: &'static [Field]) -> Struct {
-    Struct { name, fields, unit: &[] }
+    Struct { name, fields, joined: &[] }
 }
 
 /// The whole config.
@@ -170,26 +170,21 @@ static IGNITION: Struct = is(
 );
 static IGNITION_CONFIG: Struct =
     is(Name::IgnitionConfig, &[list("merge", &REFERENCE, "source"), object("replace", &REFERENCE)]);
-static PROXY: Struct = is(
-    Name::Proxy,
-    &[text("httpProxy"), text("httpsProxy"), texts("noProxy", Key::Itself)],
-);
+static PROXY: Struct =
+    is(Name::Proxy, &[text("httpProxy"), text("httpsProxy"), texts("noProxy", Key::Itself)]);
 static SECURITY: Struct = is(Name::Section, &[object("tls", &TLS)]);
 static TLS: Struct = is(Name::Tls, &[list("certificateAuthorities", &REFERENCE, "source")]);
 static TIMEOUTS: Struct = is(Name::Section, &[integer("httpResponseHeaders"), integer("httpTotal")]);
 
 /// Contents of a file or a key.
-static RESOURCE: Struct =
-    is(Name::Resource, &[text("compression"), HEADERS, text("source"), object("verification", &VERIFICATION)]);
+static RESOURCE: Struct = is(
+    Name::Resource,
+    &[text("compression"), HEADERS, text("source"), object("verification", &VERIFICATION)],
+);
 /// A config or an authority, which could not be compressed at first.
 static REFERENCE: Struct = is(
     Name::Resource,
-    &[
-        text("compression").since(Spec::V3_1),
-        HEADERS,
-        text("source"),
-        object("verification", &VERIFICATION),
-    ],
+    &[text("compression").since(Spec::V3_1), HEADERS, text("source"), object("verification", &VERIFICATION)],
 );
 const HEADERS: Field =
     Field::new("httpHeaders", Kind::List(Item::Struct(&HEADER), Key::Header)).since(Spec::V3_1);
@@ -204,8 +199,7 @@ static KERNEL_ARGUMENTS: Struct = is(
     ],
 );
 
-static PASSWD: Struct =
-    is(Name::Section, &[list("groups", &GROUP, "name"), list("users", &USER, "name")]);
+static PASSWD: Struct = is(Name::Section, &[list("groups", &GROUP, "name"), list("users", &USER, "name")]);
 static GROUP: Struct = is(
     Name::Group,
     &[
@@ -273,7 +267,7 @@ static FILE: Struct = is(
 );
 static LINK: Struct = Struct {
     name: Name::Link,
-    unit: &["hard", "target"],
+    joined: &["hard", "target"],
     fields: &[
         object("group", &OWNER),
         boolean("hard"),
@@ -351,16 +345,10 @@ static CLEVIS: Struct = is(
 );
 static CUSTOM: Struct = is(
     Name::Custom,
-    &[
-        text("config").plain_until(Spec::V3_2),
-        boolean("needsNetwork"),
-        text("pin").plain_until(Spec::V3_2),
-    ],
+    &[text("config").plain_until(Spec::V3_2), boolean("needsNetwork"), text("pin").plain_until(Spec::V3_2)],
 );
-static TANG: Struct = is(
-    Name::Tang,
-    &[text("advertisement").since(Spec::V3_4), text("thumbprint"), text("url").plain()],
-);
+static TANG: Struct =
+    is(Name::Tang, &[text("advertisement").since(Spec::V3_4), text("thumbprint"), text("url").plain()]);
 
 static SYSTEMD: Struct = is(Name::Systemd, &[list("units", &UNIT, "name")]);
 static UNIT: Struct = is(

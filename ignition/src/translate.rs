@@ -16,7 +16,9 @@ use crate::spec::Spec;
 
 /// Why a config could not be translated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a config of spec {from} cannot be translated to {to}: only newer versions have all that it may hold")]
+#[error(
+    "a config of spec {from} cannot be translated to {to}: only newer versions have all that it may hold"
+)]
 pub struct TranslateError {
     /// The version that the config has.
     pub from: Spec,

@@ -42,7 +42,14 @@ fn every_case_is_as_valid_as_it_says() {
     for case in Case::all() {
         let is_valid = |document: &Document, expected: bool, what: &str| {
             let report = validate(document);
-            assert_eq!(!report.is_fatal(), expected, "{} of {:?}: {}", what, case.name, report.to_text("case"));
+            assert_eq!(
+                !report.is_fatal(),
+                expected,
+                "{} of {:?}: {}",
+                what,
+                case.name,
+                report.to_text("case")
+            );
         };
         is_valid(&case.parent(), true, "parent");
         is_valid(&case.child(), case.child_valid, "child");

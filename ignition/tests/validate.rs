@@ -1,6 +1,10 @@
 //! What Ignition's rules and ours find in the cases in `tests/validate` and `tests/lint`.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "test code: what is not as expected must stop the test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "test code: what is not as expected must stop the test"
+)]
 
 mod findings;
 
@@ -85,7 +89,9 @@ fn a_config_larger_than_the_area_is_seen() {
     });
     let config = |len: usize, text: String| {
         assert_eq!(text.len(), len);
-        format!(r#"{{"ignition":{{"version":"3.3.0"}},"storage":{{"files":[{{"path":"/a","contents":{{"source":"data:,{text}"}}}}]}}}}"#)
+        format!(
+            r#"{{"ignition":{{"version":"3.3.0"}},"storage":{{"files":[{{"path":"/a","contents":{{"source":"data:,{text}"}}}}]}}}}"#
+        )
     };
     let large = check(config(600_000, noise.take(600_000).collect()).as_bytes());
     assert!(large.findings().iter().any(|it| it.message.contains("an image has 262144 for it")), "{large:?}");

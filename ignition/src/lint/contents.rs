@@ -24,7 +24,10 @@ impl Linter {
             let is_archive = [".gz", ".tgz"].iter().any(|end| path.ends_with(end));
             let is_marked = part.filled("compression").is_some();
             if bytes.starts_with(&GZIP_MAGIC) && !is_marked && !is_archive {
-                self.warning(part.at("compression"), "the contents are gzip, but compression is not \"gzip\"");
+                self.warning(
+                    part.at("compression"),
+                    "the contents are gzip, but compression is not \"gzip\"",
+                );
             }
             found = found.or_else(|| secret(&bytes));
         }
@@ -60,7 +63,8 @@ impl Linter {
 
     fn hash(&mut self, part: &Node, bytes: &[u8]) {
         let Some(verification) = part.child("verification") else { return };
-        let Some((function, expected)) = verification.text("hash").and_then(|hash| hash.split_once('-')) else {
+        let Some((function, expected)) = verification.text("hash").and_then(|hash| hash.split_once('-'))
+        else {
             return;
         };
         let found = match function {
@@ -81,7 +85,8 @@ fn hex(bytes: &[u8]) -> String {
 /// What secret is in contents, as far as it can be seen.
 fn secret(bytes: &[u8]) -> Option<&'static str> {
     let text = std::str::from_utf8(bytes).ok()?;
-    let is_key = |line: &str| line.starts_with("-----BEGIN ") && line.trim_end().ends_with("PRIVATE KEY-----");
+    let is_key =
+        |line: &str| line.starts_with("-----BEGIN ") && line.trim_end().ends_with("PRIVATE KEY-----");
     if text.contains("PRIVATE KEY-----") && text.lines().any(|line| is_key(line.trim_start())) {
         return Some("a private key");
     }

@@ -102,7 +102,10 @@ impl Linter {
     /// A header that deletes nothing when configs are merged is one that cannot be sent.
     fn header(&mut self, node: &Node) {
         if !node.has("value") {
-            self.warning(node.pointer.clone(), "a header without a value only deletes one of a parent config");
+            self.warning(
+                node.pointer.clone(),
+                "a header without a value only deletes one of a parent config",
+            );
         }
     }
 }

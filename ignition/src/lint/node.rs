@@ -5,9 +5,8 @@ use crate::validate::Node;
 
 /// Modes in octal that people write as they read them, where JSON takes them for decimal. No sensible mode has one of
 /// these as its decimal form.
-const MISREAD: [i64; 21] = [
-    400, 440, 444, 500, 550, 555, 600, 640, 644, 660, 664, 666, 700, 711, 740, 744, 750, 755, 770, 775, 777,
-];
+const MISREAD: [i64; 21] =
+    [400, 440, 444, 500, 550, 555, 600, 640, 644, 660, 664, 666, 700, 711, 740, 744, 750, 755, 770, 775, 777];
 /// Ignition's own mode for a file that names none.
 const DEFAULT_MODE: i64 = 0o644;
 /// Where programs lie.
@@ -22,7 +21,10 @@ impl Linter {
         let mode = node.integer("mode").unwrap_or(DEFAULT_MODE);
         let is_misread = self.mode(node);
         if !is_misread && mode & 0o111 == 0 && PROGRAMS.iter().any(|folder| path.starts_with(folder)) {
-            self.warning(node.at("mode"), format!("the file is among programs, but nobody may execute it (octal {mode:o})"));
+            self.warning(
+                node.at("mode"),
+                format!("the file is among programs, but nobody may execute it (octal {mode:o})"),
+            );
         }
         let secret = self.contents(node);
         if let Some(secret) = secret

@@ -19,7 +19,9 @@ impl Linter {
         }
         let packed = resource::gzip(json.as_bytes()).len() + ARCHIVE_OVERHEAD;
         if packed > EMBED_AREA_LEN {
-            let message = format!("packed, the config takes about {packed} bytes; an image has {EMBED_AREA_LEN} for it");
+            let message = format!(
+                "packed, the config takes about {packed} bytes; an image has {EMBED_AREA_LEN} for it"
+            );
             self.warning(String::new(), message);
         }
     }

@@ -8,9 +8,8 @@ use crate::validate::systemd::template;
 use crate::validate::unit::{UnitFile, parse};
 
 /// Options by which a unit starts others.
-const STARTERS: [&str; 9] = [
-    "Wants", "Requires", "Requisite", "BindsTo", "Upholds", "OnSuccess", "OnFailure", "Also", "Sockets",
-];
+const STARTERS: [&str; 9] =
+    ["Wants", "Requires", "Requisite", "BindsTo", "Upholds", "OnSuccess", "OnFailure", "Also", "Sockets"];
 /// Units that start a service of the same name, or the one that they name.
 const TRIGGERS: [(&str, &str); 4] =
     [("timer", "Timer"), ("socket", "Socket"), ("path", "Path"), ("automount", "Automount")];
@@ -43,7 +42,10 @@ impl Linter {
         let is_template = name.contains("@.");
         if file.has_section("Install") {
             if !unit.has("enabled") && !is_template {
-                self.warning(unit.pointer.clone(), format!("{name:?} has an [Install] section, but is not enabled"));
+                self.warning(
+                    unit.pointer.clone(),
+                    format!("{name:?} has an [Install] section, but is not enabled"),
+                );
             }
         } else if !unit.is("enabled", true) && !is_template && !started.contains(name) {
             self.info(unit.pointer.clone(), format!("nothing in the config starts {name:?}"));

@@ -38,7 +38,9 @@ impl Checker {
         match node.filled("pin") {
             Some("tpm2" | "tang" | "sss") => {}
             Some(_) if self.spec >= Spec::V3_6 => {}
-            Some(pin) => self.error(node.at("pin"), format!("the pin {pin:?} is not known to spec {}", self.spec)),
+            Some(pin) => {
+                self.error(node.at("pin"), format!("the pin {pin:?} is not known to spec {}", self.spec))
+            }
             None => self.error(node.at("pin"), "a custom Clevis configuration needs a pin"),
         }
         if node.filled("config").is_none() {

@@ -63,9 +63,8 @@ impl<'a> Node<'a> {
     /// The objects of a field: those of a list, or the one that there is.
     pub(crate) fn nodes(&self, field: &str) -> Vec<Self> {
         let Some(found) = self.schema.field(field) else { return Vec::new() };
-        let node = |schema, pointer, value: &'a Value| {
-            Some(Self { schema, pointer, object: value.as_object()? })
-        };
+        let node =
+            |schema, pointer, value: &'a Value| Some(Self { schema, pointer, object: value.as_object()? });
         match &found.kind {
             Kind::Struct(schema) => {
                 self.get(field).and_then(|value| node(schema, self.at(field), value)).into_iter().collect()

@@ -18,11 +18,15 @@ impl Checker {
         for entry in ["directories", "files", "links"].into_iter().flat_map(|list| node.nodes(list)) {
             let path = entry.text("path").unwrap_or_default();
             if let Some(link) = path::parents(path).find(|parent| links.contains(parent)) {
-                self.error(entry.pointer.clone(), format!("the path {path:?} goes through the link {link:?}"));
+                self.error(
+                    entry.pointer.clone(),
+                    format!("the path {path:?} goes through the link {link:?}"),
+                );
             }
         }
         for link in node.nodes("links").iter().filter(|link| link.is("hard", true)) {
-            let target = path::join(link.text("path").unwrap_or_default(), link.text("target").unwrap_or_default());
+            let target =
+                path::join(link.text("path").unwrap_or_default(), link.text("target").unwrap_or_default());
             if directories.contains(target.as_str()) {
                 self.error(link.pointer.clone(), format!("the hard link points to the directory {target:?}"));
             }
@@ -71,7 +75,10 @@ impl Checker {
     fn mode(&mut self, node: &Node) {
         let Some(mode) = node.integer("mode") else { return };
         if !(0..=MAX_MODE).contains(&mode) {
-            self.error(node.at("mode"), format!("the mode {mode} is not within 0 and {MAX_MODE} (octal 7777)"));
+            self.error(
+                node.at("mode"),
+                format!("the mode {mode} is not within 0 and {MAX_MODE} (octal 7777)"),
+            );
         }
         if self.spec < Spec::V3_6 && mode & SPECIAL_BITS != 0 {
             self.warning(

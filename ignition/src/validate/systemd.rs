@@ -7,8 +7,18 @@ use super::{Checker, Node};
 
 /// What the name of a unit ends in.
 const EXTENSIONS: [&str; 12] = [
-    "service", "socket", "device", "mount", "automount", "swap", "target", "path", "timer", "snapshot",
-    "slice", "scope",
+    "service",
+    "socket",
+    "device",
+    "mount",
+    "automount",
+    "swap",
+    "target",
+    "path",
+    "timer",
+    "snapshot",
+    "slice",
+    "scope",
 ];
 
 impl Checker {
@@ -41,13 +51,19 @@ impl Checker {
         let texts: HashMap<&str, &str> = texts.collect();
         for unit in units.iter().filter(|unit| unit.is("enabled", true)) {
             let name = unit.text("name").unwrap_or_default();
-            let (file, message) = match (texts.get(name), template(name).and_then(|it| Some((texts.get(it.as_str())?, it)))) {
-                (Some(text), _) => (parse(text), format!("{name:?} is enabled, but has no [Install] section")),
-                (None, Some((text, template))) => {
-                    (parse(text), format!("{name:?} is enabled, but its template {template:?} has no [Install] section"))
-                }
-                (None, None) => continue,
-            };
+            let (file, message) =
+                match (texts.get(name), template(name).and_then(|it| Some((texts.get(it.as_str())?, it)))) {
+                    (Some(text), _) => {
+                        (parse(text), format!("{name:?} is enabled, but has no [Install] section"))
+                    }
+                    (None, Some((text, template))) => (
+                        parse(text),
+                        format!(
+                            "{name:?} is enabled, but its template {template:?} has no [Install] section"
+                        ),
+                    ),
+                    (None, None) => continue,
+                };
             if file.is_ok_and(|file: UnitFile| !file.has_section("Install")) {
                 self.warning(unit.at("contents"), message);
             }

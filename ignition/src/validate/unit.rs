@@ -30,7 +30,8 @@ impl UnitFile {
 
     /// The values of an option in all sections of a name.
     pub(crate) fn values(&self, section: &str, name: &str) -> impl Iterator<Item = &str> {
-        let options = self.sections.iter().filter(move |(it, _)| it == section).flat_map(|(_, options)| options);
+        let options =
+            self.sections.iter().filter(move |(it, _)| it == section).flat_map(|(_, options)| options);
         options.filter(move |(option, _)| option == name).map(|(_, value)| value.as_str())
     }
 }
@@ -94,7 +95,9 @@ impl<'a> Reader<'a> {
     fn section(&mut self) -> Result<String, UnitError> {
         let start = self.at;
         let rest = self.rest().get(1..).unwrap_or_default();
-        let Some(end) = rest.find(']') else { return Err(UnitError::OpenSection { line: self.number(start) }) };
+        let Some(end) = rest.find(']') else {
+            return Err(UnitError::OpenSection { line: self.number(start) });
+        };
         let name = rest.get(..end).unwrap_or_default();
         self.at += end + 2;
         if !self.line().trim().is_empty() {
@@ -105,7 +108,8 @@ impl<'a> Reader<'a> {
 
     fn option(&mut self) -> Result<(String, String), UnitError> {
         let rest = self.rest();
-        let end = rest.find(['=', '\n', '\r']).filter(|end| rest.get(*end..).is_some_and(|it| it.starts_with('=')));
+        let end =
+            rest.find(['=', '\n', '\r']).filter(|end| rest.get(*end..).is_some_and(|it| it.starts_with('=')));
         let Some(end) = end else { return Err(UnitError::NoValue { line: self.number(self.at) }) };
         self.at += end + 1;
         let mut value = self.line().to_owned();

@@ -62,7 +62,10 @@ pub(crate) fn check(source: &str, spec: Spec) -> Result<Scheme, UrlError> {
         _ => Spec::OLDEST,
     };
     if spec < since {
-        return Err(UrlError::Scheme { found: source.split(':').next().unwrap_or_default().to_owned(), spec });
+        return Err(UrlError::Scheme {
+            found: source.split(':').next().unwrap_or_default().to_owned(),
+            spec,
+        });
     }
     match found {
         Scheme::Data => decode(source).map(|_| found),
@@ -116,9 +119,8 @@ fn check_authority(authority: &str) -> Result<(), UrlError> {
     let of = |more: &'static str| {
         move |it: &char| !(it.is_ascii_alphanumeric() || UNRESERVED.contains(*it) || more.contains(*it))
     };
-    let bad = user.chars().find(of(":%@")).or_else(|| {
-        host.chars().filter(char::is_ascii).find(of(":[]<>\"%"))
-    });
+    let bad =
+        user.chars().find(of(":%@")).or_else(|| host.chars().filter(char::is_ascii).find(of(":[]<>\"%")));
     if let Some(found) = bad {
         return Err(UrlError::Character { found });
     }
@@ -127,11 +129,14 @@ fn check_authority(authority: &str) -> Result<(), UrlError> {
         return Err(UrlError::Character { found: '%' });
     }
     let behind = match host.strip_prefix('[') {
-        Some(address) => address.rsplit_once(']').map(|(_, port)| port).ok_or(UrlError::Character { found: '[' })?,
+        Some(address) => {
+            address.rsplit_once(']').map(|(_, port)| port).ok_or(UrlError::Character { found: '[' })?
+        }
         None => host.rfind(':').and_then(|at| host.get(at..)).unwrap_or_default(),
     };
     let port = behind.strip_prefix(':').unwrap_or(behind);
-    let is_port = (behind.is_empty() || behind.starts_with(':')) && port.bytes().all(|byte| byte.is_ascii_digit());
+    let is_port =
+        (behind.is_empty() || behind.starts_with(':')) && port.bytes().all(|byte| byte.is_ascii_digit());
     if is_port { Ok(()) } else { Err(UrlError::Port { found: port.to_owned() }) }
 }
 
@@ -152,7 +157,8 @@ pub(crate) fn decode(source: &str) -> Result<Vec<u8>, UrlError> {
     if is_base64 {
         return BASE64.decode(data).map_err(UrlError::Base64);
     }
-    let bad = data.chars().find(|it| !it.is_ascii() || it.is_ascii_control() || " `<>#\"{}|\\^[]".contains(*it));
+    let bad =
+        data.chars().find(|it| !it.is_ascii() || it.is_ascii_control() || " `<>#\"{}|\\^[]".contains(*it));
     if let Some(found) = bad {
         return Err(UrlError::Character { found });
     }
@@ -228,7 +234,16 @@ mod tests {
         assert_eq!(check("gs://a/b", Spec::V3_2), Some(Scheme::Gs));
         let arn = "arn:aws:s3:::bucket/key";
         assert_eq!((check(arn, Spec::V3_3), check(arn, Spec::V3_4)), (None, Some(Scheme::Arn)));
-        for bad in ["/a", "", "ftp://a", "1http://a", "http://a/%zz", "http://a:b/", "arn:aws:ec2:::a/b", "http://a\n"] {
+        for bad in [
+            "/a",
+            "",
+            "ftp://a",
+            "1http://a",
+            "http://a/%zz",
+            "http://a:b/",
+            "arn:aws:ec2:::a/b",
+            "http://a\n",
+        ] {
             assert_eq!(check(bad, Spec::LATEST), None, "{bad}");
         }
     }
@@ -246,8 +261,19 @@ mod tests {
             assert_eq!(decode(url).as_deref(), Ok(*expected), "{url}");
         }
         for bad in [
-            "data:", "data:text,", "data:TEXT/plain,", "data:font/woff,", "data:text/plain;base65,a", "data:,a b",
-            "data:,ä", "data:,<", "data:,%a", "data:,%zz", "data:;base64,aGk", "data:;base64,aGk=\n", "data:;base64,_-==",
+            "data:",
+            "data:text,",
+            "data:TEXT/plain,",
+            "data:font/woff,",
+            "data:text/plain;base65,a",
+            "data:,a b",
+            "data:,ä",
+            "data:,<",
+            "data:,%a",
+            "data:,%zz",
+            "data:;base64,aGk",
+            "data:;base64,aGk=\n",
+            "data:;base64,_-==",
         ] {
             assert!(decode(bad).is_err(), "{bad}");
         }

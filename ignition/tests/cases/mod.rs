@@ -43,7 +43,8 @@ fn yes() -> bool {
 impl Case {
     pub(crate) fn all() -> Vec<Self> {
         let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/merge");
-        let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let mut files: Vec<PathBuf> =
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
         files.sort();
         let read = |path: &PathBuf| -> Vec<Self> {
             serde_json::from_slice(&fs::read(path).unwrap())

@@ -54,7 +54,8 @@ fn object<const N: usize>(fields: [(&'static str, Json); N]) -> Json {
     let values: Vec<_> = values.into_iter().map(proptest::option::of).collect();
     values
         .prop_map(move |values| {
-            let fields = names.iter().zip(values).filter_map(|(name, value)| Some(((*name).to_owned(), value?)));
+            let fields =
+                names.iter().zip(values).filter_map(|(name, value)| Some(((*name).to_owned(), value?)));
             Value::Object(fields.collect())
         })
         .boxed()
@@ -148,14 +149,17 @@ fn contents(shape: Shape) -> Json {
     let inline = object([("source", texts(&data)), ("compression", texts(&[""]))]);
     let header = object([("value", texts(&["a", "b"]))]);
     let names = if shape.headers { shape.names("H*") } else { Vec::new() };
-    let fetched = object([("httpHeaders", list(names, "name", header)), ("compression", texts(&["", "gzip"]))]);
-    let fetched = (fetched, texts(&["http://x/a", "https://x/b"]), any::<bool>()).prop_map(move |(mut contents, source, is_hashed)| {
-        contents["source"] = source;
-        if is_hashed {
-            contents["verification"] = json!({"hash": hash});
-        }
-        contents
-    });
+    let fetched =
+        object([("httpHeaders", list(names, "name", header)), ("compression", texts(&["", "gzip"]))]);
+    let fetched = (fetched, texts(&["http://x/a", "https://x/b"]), any::<bool>()).prop_map(
+        move |(mut contents, source, is_hashed)| {
+            contents["source"] = source;
+            if is_hashed {
+                contents["verification"] = json!({"hash": hash});
+            }
+            contents
+        },
+    );
     prop_oneof![inline, fetched].boxed()
 }
 
@@ -169,7 +173,8 @@ fn storage(shape: Shape) -> Json {
         ("overwrite", boolean()),
         ("user", owner.clone()),
     ]);
-    let directory = object([("mode", any_of(vec![json!(0o755)])), ("overwrite", boolean()), ("group", owner)]);
+    let directory =
+        object([("mode", any_of(vec![json!(0o755)])), ("overwrite", boolean()), ("group", owner)]);
     let link = object([("hard", boolean()), ("target", texts(&["/t1", "/t2"])), ("overwrite", boolean())]);
     object([
         ("directories", list(names("/d*"), "path", directory)),

@@ -1,0 +1,159 @@
+//! The real Ignition, version 2.14 as Debian packages it: its validator, and its engine outside of an initrd.
+//!
+//! A missing program is reported and skipped, unless `KINDLING_REQUIRE_TOOLS=1` makes that a failure.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{env, iter};
+
+use ignition::document::Document;
+use ignition::spec::Spec;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The newest spec that it reads, and the one that its own merges happen in, as far as released ones go.
+pub(crate) const NEWEST: Spec = Spec::V3_3;
+
+const VALIDATOR: &str = "ignition-validate";
+const ENGINE: &str = "/usr/lib/dracut/modules.d/30ignition/ignition";
+
+/// What the validator says about a config.
+pub(crate) struct Verdict {
+    pub(crate) is_valid: bool,
+    /// Severities and pointers.
+    pub(crate) findings: BTreeSet<String>,
+    pub(crate) text: String,
+}
+
+pub(crate) struct Validator(PathBuf);
+
+impl Validator {
+    pub(crate) fn find() -> Option<Self> {
+        let path = env::var_os("PATH").unwrap_or_default();
+        let found = env::split_paths(&path).map(|folder| folder.join(VALIDATOR)).find(|path| path.is_file());
+        if found.is_none() {
+            missing(VALIDATOR);
+        }
+        found.map(Self)
+    }
+
+    pub(crate) fn validate(&self, config: &str) -> Verdict {
+        let mut command = Command::new(&self.0);
+        command.arg("-").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(config.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8(text).unwrap();
+        Verdict { is_valid: output.status.success(), findings: findings(&text), text }
+    }
+}
+
+/// Reads lines such as `error at $.storage.files.0.mode, line 1 col 2: illegal file mode`.
+fn findings(text: &str) -> BTreeSet<String> {
+    let finding = |line: &str| {
+        let (severity, rest) = line.split_once(" at $")?;
+        let (path, _) = rest.split_once(", line ")?;
+        Some((severity.to_owned(), path.replace('.', "/")))
+    };
+    let all: Vec<(String, String)> = text.lines().filter_map(finding).collect();
+    // An error in a URL is reported once more for an object around it, or for a field that there is not.
+    let is_echo = |(severity, path): &(String, String)| {
+        let deeper =
+            |(other, below): &(String, String)| other == severity && below == &format!("{path}/source");
+        path.ends_with("/keys") || all.iter().any(deeper)
+    };
+    all.iter().filter(|it| !is_echo(it)).map(|(severity, path)| format!("{severity} {path}")).collect()
+}
+
+pub(crate) struct Engine(());
+
+impl Engine {
+    pub(crate) fn find() -> Option<Self> {
+        if !Path::new(ENGINE).is_file() {
+            missing(ENGINE);
+            return None;
+        }
+        Some(Self(()))
+    }
+
+    /// A machine that has fetched a config: what it made of it, or what it says against it.
+    pub(crate) fn fetch(&self, config: &str) -> Result<Machine, String> {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("root/etc/selinux")).unwrap();
+        // At the end the engine has all that it wrote labelled. Here is neither a policy nor the program for that.
+        fs::write(folder.path().join("root/etc/selinux/config"), "SELINUX=disabled\nSELINUXTYPE=none\n")
+            .unwrap();
+        fs::create_dir(folder.path().join("bin")).unwrap();
+        let setfiles = folder.path().join("bin/setfiles");
+        fs::write(&setfiles, "#!/bin/sh\nexec cat\n").unwrap();
+        fs::set_permissions(&setfiles, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(folder.path().join("config.ign"), config).unwrap();
+        let machine = Machine { folder };
+        machine.stage("fetch").map(|()| machine)
+    }
+}
+
+pub(crate) struct Machine {
+    folder: TempDir,
+}
+
+impl Machine {
+    pub(crate) fn root(&self) -> PathBuf {
+        self.folder.path().join("root")
+    }
+
+    pub(crate) fn stage(&self, stage: &str) -> Result<(), String> {
+        let folder = self.folder.path();
+        let mut command = Command::new(ENGINE);
+        command.current_dir(folder).env("IGNITION_CONFIG_FILE", "config.ign");
+        command.env("PATH", env::join_paths([folder.join("bin"), "/usr/bin".into(), "/bin".into()]).unwrap());
+        command.args(["-platform", "file", "-log-to-stdout", "-stage", stage]).arg("-root").arg(self.root());
+        command.args(["-config-cache", "cache", "-state-file", "state"]);
+        let output = command.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        if output.status.success() { Ok(()) } else { Err(text) }
+    }
+
+    /// The config that it will apply, in the newest spec version that is not experimental.
+    pub(crate) fn config(&self) -> Document {
+        let mut config: Value =
+            serde_json::from_slice(&fs::read(self.folder.path().join("cache")).unwrap()).unwrap();
+        config["ignition"]["version"] = NEWEST.as_str().into();
+        config["ignition"]["config"] = Value::Null;
+        let parsed = Document::parse(config.to_string().as_bytes()).unwrap();
+        assert!(parsed.warnings.is_empty(), "{}", parsed.warnings.to_text("cache"));
+        parsed.document
+    }
+}
+
+/// A config as the engine keeps it: of spec 3.3, with the special bits of modes cleared, which it does on the way to its
+/// experimental version.
+pub(crate) fn as_kept(document: &Document) -> Document {
+    let mut config: Value = document.root().clone().into();
+    for list in ["files", "directories"] {
+        let nodes = config["storage"].get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+        for mode in nodes.filter_map(|node| node.get_mut("mode")) {
+            *mode = (mode.as_i64().unwrap() & 0o777).into();
+        }
+    }
+    Document::parse(config.to_string().as_bytes()).unwrap().document
+}
+
+/// A parent that asks for a child to be merged at boot.
+pub(crate) fn asking(parent: &Document, child: &Document) -> String {
+    let mut config: Value = parent.root().clone().into();
+    let escaped: String = child.to_string().bytes().map(|byte| format!("%{byte:02X}")).collect();
+    config["ignition"]["config"]["merge"] =
+        iter::once(serde_json::json!({"source": format!("data:,{escaped}")})).collect();
+    config.to_string()
+}
+
+fn missing(program: &str) {
+    assert_ne!(env::var("KINDLING_REQUIRE_TOOLS").as_deref(), Ok("1"), "{program} is required");
+    eprintln!("SKIPPED: {program} is not installed");
+}

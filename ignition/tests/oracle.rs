@@ -1,0 +1,235 @@
+//! Asks the real Ignition, which shares no code with this crate: its validator about every config of the cases, its engine
+//! about every merge, and about what it makes of a config on a disk.
+//!
+//! Debian's Ignition 2.14 reads specs up to 3.3. A missing program is reported and skipped, unless
+//! `KINDLING_REQUIRE_TOOLS=1` makes that a failure.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "test code: what is not as expected must stop the test"
+)]
+
+mod cases;
+mod engine;
+mod findings;
+mod random;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use engine::{Engine, NEWEST, Validator, as_kept, asking};
+use ignition::document::Document;
+use ignition::merge::merge;
+use ignition::resource;
+use ignition::spec::Spec;
+use ignition::translate::translate;
+use ignition::validate::validate;
+use proptest::strategy::{Strategy, ValueTree as _};
+use proptest::test_runner::TestRunner;
+use random::Shape;
+use serde_json::{Value, json};
+
+/// Pairs of random configs that are tried.
+const PAIRS: usize = 300;
+
+fn old() -> Vec<Spec> {
+    Spec::ALL.into_iter().filter(|spec| *spec <= NEWEST).collect()
+}
+
+/// Random values, the same in every run.
+fn samples<T: std::fmt::Debug>(strategy: &impl Strategy<Value = T>) -> Vec<T> {
+    let mut runner = TestRunner::deterministic();
+    (0..PAIRS).map(|_| strategy.new_tree(&mut runner).unwrap().current()).collect()
+}
+
+fn pairs() -> Vec<(Document, Document)> {
+    samples(&(random::document(old(), Shape::ANY), random::document(old(), Shape::ANY)))
+}
+
+#[test]
+fn the_validator_finds_what_we_find() {
+    let Some(validator) = Validator::find() else { return };
+    let cases: Vec<_> =
+        findings::Case::all("validate").into_iter().filter(|case| case.document().spec() <= NEWEST).collect();
+    assert!(cases.iter().filter(|case| !case.newer).count() > 40);
+    for case in cases {
+        let verdict = validator.validate(&case.text());
+        let ours = validate(&case.document());
+        if case.newer {
+            assert_ne!(verdict.findings, findings::found(&ours), "{}: not that new", case.name);
+            continue;
+        }
+        assert_eq!(verdict.findings, findings::found(&ours), "{}\n{}", case.name, verdict.text);
+        assert_eq!(verdict.is_valid, !ours.is_fatal(), "{}", case.name);
+    }
+}
+
+#[test]
+fn the_validator_judges_merges_as_we_do() {
+    let Some(validator) = Validator::find() else { return };
+    let cases = cases::Case::all().into_iter().map(|case| (case.parent(), case.child()));
+    let mut judged = [0_usize; 2];
+    for (parent, child) in cases.chain(pairs()) {
+        for document in [&parent, &child, &merge(&parent, &child)] {
+            if document.spec() > NEWEST {
+                continue;
+            }
+            let verdict = validator.validate(&document.to_string());
+            let ours = validate(document);
+            assert_eq!(
+                verdict.is_valid,
+                !ours.is_fatal(),
+                "{document}\n{}\n{}",
+                verdict.text,
+                ours.to_text("ours")
+            );
+            judged[usize::from(verdict.is_valid)] += 1;
+        }
+    }
+    assert!(judged.iter().all(|count| *count > 20), "both good and bad configs: {judged:?}");
+}
+
+/// The engine merges in its newest version, to which it translates both sides first.
+#[test]
+fn the_engine_merges_as_we_do() {
+    let Some(engine) = Engine::find() else { return };
+    let cases = cases::Case::all().into_iter().filter(|case| case.engine);
+    let cases = cases.map(|case| (case.name.clone(), case.parent(), case.child()));
+    let random = pairs().into_iter().map(|(parent, child)| ("random".to_owned(), parent, child));
+    let mut merged = 0;
+    for (name, parent, child) in cases.chain(random) {
+        if parent.spec().max(child.spec()) > NEWEST {
+            continue;
+        }
+        let [new_parent, new_child] = [&parent, &child].map(|it| translate(it, NEWEST).unwrap());
+        let ours = merge(&new_parent, &new_child);
+        let is_bad = [&parent, &child, &ours].iter().any(|it| validate(it).is_fatal());
+        match engine.fetch(&asking(&parent, &child)) {
+            Ok(machine) => {
+                assert!(!is_bad, "{name}: the engine accepts {parent} + {child}");
+                let (theirs, ours) = (machine.config(), as_kept(&ours));
+                assert_eq!(theirs.to_string(), ours.to_string(), "{name}: {parent} + {child}");
+                merged += 1;
+            }
+            Err(text) => assert!(is_bad, "{name}: the engine refuses {parent} + {child}: {text}"),
+        }
+    }
+    assert!(merged > 150, "only {merged} pairs could be merged");
+}
+
+#[test]
+fn the_engine_writes_what_the_merged_config_says() {
+    let Some(engine) = Engine::find() else { return };
+    let machine = engine.fetch(&asking(&base(), &change())).unwrap();
+    let root = machine.root();
+    if fs::metadata(&root).unwrap().uid() != 0 {
+        eprintln!("SKIPPED: only root can give files to others");
+        return;
+    }
+    machine.stage("files").unwrap();
+    let merged = merge(&base(), &change());
+    let config: Value = merged.root().clone().into();
+    let list = |path: &str| config.pointer(path).and_then(Value::as_array).cloned().unwrap_or_default();
+    for file in list("/storage/files") {
+        assert_file(&root, &file);
+    }
+    for directory in list("/storage/directories") {
+        let found = fs::metadata(below(&root, directory["path"].as_str().unwrap())).unwrap();
+        assert!(found.is_dir());
+        assert_mode(&found, directory["mode"].as_u64().unwrap_or(0o755), &directory);
+    }
+    for link in list("/storage/links") {
+        let target = fs::read_link(below(&root, link["path"].as_str().unwrap())).unwrap();
+        assert_eq!(target.to_str(), link["target"].as_str());
+    }
+    assert_units(&root, &list("/systemd/units"));
+}
+
+fn below(root: &Path, path: &str) -> std::path::PathBuf {
+    root.join(path.trim_start_matches('/'))
+}
+
+fn assert_mode(found: &fs::Metadata, expected: u64, node: &Value) {
+    assert_eq!(u64::from(found.permissions().mode() & 0o7777), expected, "{node}");
+}
+
+fn assert_file(root: &Path, file: &Value) {
+    let path = below(root, file["path"].as_str().unwrap());
+    let found = fs::symlink_metadata(&path).unwrap();
+    assert!(found.is_file(), "{file}");
+    assert_mode(&found, file["mode"].as_u64().unwrap_or(0o644), file);
+    assert_eq!(u64::from(found.uid()), file["user"]["id"].as_u64().unwrap_or(0), "{file}");
+    let parts = std::iter::once(&file["contents"]).chain(file["append"].as_array().into_iter().flatten());
+    let parts = parts.filter_map(|part| Some((part["source"].as_str()?, part["compression"].as_str())));
+    let expected: Vec<u8> =
+        parts.flat_map(|(source, compression)| resource::contents(source, compression).unwrap()).collect();
+    assert_eq!(fs::read(&path).unwrap(), expected, "{file}");
+}
+
+fn assert_units(root: &Path, units: &[Value]) {
+    let folder = root.join("etc/systemd/system");
+    let mut presets = BTreeMap::new();
+    for unit in units {
+        let name = unit["name"].as_str().unwrap();
+        if unit["mask"] == true {
+            assert_eq!(fs::read_link(folder.join(name)).unwrap(), Path::new("/dev/null"));
+        } else if let Some(contents) = unit["contents"].as_str() {
+            assert_eq!(fs::read_to_string(folder.join(name)).unwrap(), contents);
+        }
+        for dropin in unit["dropins"].as_array().into_iter().flatten() {
+            let path = folder.join(format!("{name}.d")).join(dropin["name"].as_str().unwrap());
+            assert_eq!(fs::read_to_string(path).unwrap(), dropin["contents"].as_str().unwrap());
+        }
+        if let Some(enabled) = unit["enabled"].as_bool() {
+            presets.insert(name, enabled);
+        }
+    }
+    let found = fs::read_to_string(root.join("etc/systemd/system-preset/20-ignition.preset")).unwrap();
+    let found = found.lines().map(|line| line.split_once(' ').unwrap());
+    let found: BTreeMap<&str, bool> = found.map(|(what, name)| (name, what == "enable")).collect();
+    assert_eq!(found, presets);
+}
+
+fn base() -> Document {
+    let hello = resource::encode(b"hello\n");
+    let config = json!({
+        "storage": {
+            "files": [
+                {"path": "/etc/motd", "mode": 420, "contents": {"source": "data:,old"}},
+                {"path": "/var/lib/deep/file", "mode": 384, "contents": hello},
+                {"path": "/etc/becomes-link"},
+                {"path": "/etc/appended", "contents": {"source": "data:text/plain;base64,YQo="}, "append": [{"source": "data:,b%0A"}]},
+            ],
+            "directories": [{"path": "/d", "mode": 448}, {"path": "/e"}],
+        },
+        "systemd": {"units": [
+            {"name": "a.service", "enabled": true, "contents": "[Service]\nExecStart=/a\n[Install]\nWantedBy=x\n"},
+            {"name": "b.service", "enabled": true},
+        ]},
+    });
+    cases::read(&config, "3.1.0")
+}
+
+fn change() -> Document {
+    let config = json!({
+        "storage": {
+            "files": [
+                {"path": "/etc/motd", "mode": 292, "contents": {"source": "data:,new%0A"}, "user": {"id": 7}},
+                {"path": "/etc/appended", "append": [{"source": "data:;base64,Ywo="}]},
+                {"path": "/usr/local/bin/tool", "mode": 493, "contents": {"source": "data:,%23!/bin/sh"}},
+            ],
+            "links": [{"path": "/etc/becomes-link", "target": "../var"}],
+            "directories": [{"path": "/d", "mode": 493}],
+        },
+        "systemd": {"units": [
+            {"name": "b.service", "enabled": false},
+            {"name": "a.service", "dropins": [{"name": "x.conf", "contents": "[Service]\nEnvironment=A=b\n"}]},
+            {"name": "c.service", "mask": true},
+        ]},
+    });
+    cases::read(&config, "3.3.0")
+}
