@@ -113,6 +113,11 @@ impl Report {
         self.findings.extend(other.findings);
     }
 
+    /// Keeps only some findings.
+    pub fn retain(&mut self, keep: impl FnMut(&Finding) -> bool) {
+        self.findings.retain(keep);
+    }
+
     /// The report as text, a line for each finding, under the name of the file.
     ///
     /// # Examples

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::config::{self, ConfigError};
+use crate::document::Parsed;
 
 /// The contents of a config, counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -45,6 +46,10 @@ impl Summary {
     pub fn of(json: &[u8]) -> Result<Self, ConfigError> {
         let parsed = config::parse(json)?;
         let config: Value = serde_json::from_slice(&config::to_json(&parsed.config)?).unwrap_or_default();
+        Ok(Self::count(&config, parsed.warnings.iter().map(ToString::to_string).collect()))
+    }
+
+    fn count(config: &Value, warnings: Vec<String>) -> Self {
         let list = |path: &str| config.pointer(path).and_then(Value::as_array);
         let count = |path: &str| list(path).map_or(0, Vec::len);
         let names = |path: &str| {
@@ -52,7 +57,7 @@ impl Summary {
             names.map(str::to_owned).collect()
         };
         let version = config.pointer("/ignition/version").and_then(Value::as_str);
-        Ok(Self {
+        Self {
             version: version.unwrap_or_default().to_owned(),
             merges: count("/ignition/config/merge"),
             files: count("/storage/files"),
@@ -60,7 +65,14 @@ impl Summary {
             links: count("/storage/links"),
             units: names("/systemd/units"),
             users: names("/passwd/users"),
-            warnings: parsed.warnings.iter().map(ToString::to_string).collect(),
-        })
+            warnings,
+        }
+    }
+}
+
+impl From<&Parsed> for Summary {
+    fn from(parsed: &Parsed) -> Self {
+        let warnings = parsed.warnings.findings().iter().map(ToString::to_string).collect();
+        Self::count(&parsed.document.root().clone().into(), warnings)
     }
 }

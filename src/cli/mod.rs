@@ -4,6 +4,7 @@
 //! the same things; under a link of that name, the program calls itself so.
 
 mod dev;
+mod ignition;
 mod input;
 mod iso;
 mod output;
@@ -32,6 +33,9 @@ enum Command {
     /// Commands to manage a CoreOS live PXE image
     #[command(subcommand)]
     Pxe(pxe::Command),
+    /// Commands to check and combine Ignition configs
+    #[command(subcommand)]
+    Ignition(ignition::Command),
     /// Commands to look into images and archives
     #[command(subcommand, hide = true)]
     Dev(dev::Command),
@@ -42,8 +46,8 @@ const INSTALLER: &str = "coreos-installer";
 /// The version of that program whose verbs ours follow.
 const INSTALLER_VERSION: &str = concat!("0.27.0+kindling.", env!("CARGO_PKG_VERSION"));
 
-/// Runs the command that the arguments name, and gives the exit code: 0 done, 1 failed (or, of `iso diff` and
-/// `iso verify`, found something), 2 wrong usage.
+/// Runs the command that the arguments name, and gives the exit code: 0 done, 1 failed (or, of `iso diff`, `iso
+/// verify`, `ignition validate` and `ignition merge`, found something), 2 wrong usage.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let cli = match parse(&arguments) {
@@ -74,6 +78,7 @@ impl Command {
         match self {
             Self::Iso(command) => command.run(),
             Self::Pxe(command) => command.run().map(|()| ExitCode::SUCCESS),
+            Self::Ignition(command) => command.run(),
             Self::Dev(command) => command.run().map(|()| ExitCode::SUCCESS),
         }
     }

@@ -14,6 +14,7 @@ mod crash;
 mod files;
 mod help;
 mod hostile;
+mod ignition;
 mod streams;
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,5 +1,5 @@
 //! Writes the inputs that the fuzz targets start from to `fuzz/corpus`: pieces of good images, the hostile ones of
-//! `fixtures` as changes of good ones, and archives of all kinds.
+//! `fixtures` as changes of good ones, archives of all kinds, and the configs of the cases that `ignition` is tested with.
 
 use std::fs;
 use std::io;
@@ -16,6 +16,7 @@ fn main() -> io::Result<()> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
     images(&corpus)?;
     archives(&corpus)?;
+    configs(&corpus)?;
     descriptions(&corpus)
 }
 
@@ -99,6 +100,31 @@ fn archives(corpus: &Path) -> io::Result<()> {
         let place = usize::try_from(file.offset).expect("it lies in memory");
         let len = usize::try_from(file.len).expect("it lies in memory");
         write(folder.clone(), &format!("initrd-{number}"), &base.bytes[place..place + len])?;
+    }
+    Ok(())
+}
+
+/// The parents and children of the merge cases, and the configs in which something is found.
+fn configs(corpus: &Path) -> io::Result<()> {
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ignition/tests");
+    for folder in ["merge", "validate", "lint"] {
+        for file in fs::read_dir(cases.join(folder))? {
+            let path = file?.path();
+            let cases: Vec<serde_json::Value> = serde_json::from_slice(&fs::read(&path)?)?;
+            let file = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+            for (number, case) in cases.iter().enumerate() {
+                let config = |field: &str, version: &str| {
+                    let mut config = case.get(field)?.clone();
+                    let spec = case.get(version).or(case.get("spec")).and_then(|spec| spec.as_str());
+                    config["ignition"]["version"] = spec.unwrap_or("3.3.0").into();
+                    Some(config.to_string())
+                };
+                let configs = [config("config", "spec"), config("parent", "parentSpec"), config("child", "childSpec")];
+                let input: Vec<String> = configs.into_iter().flatten().collect();
+                let name = format!("{folder}-{file}-{number}");
+                write(corpus.join("ignition_config"), &name, input.join("\0").as_bytes())?;
+            }
+        }
     }
     Ok(())
 }

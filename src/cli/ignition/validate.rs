@@ -1,0 +1,41 @@
+//! `kindling ignition validate`: whether configs are good ones.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use ignition::lint::check;
+use ignition::report::{Origin, Report};
+
+use super::Text;
+use super::findings::{EXIT_CODES, FileReport, FindingOptions};
+use crate::cli::output::print_bytes;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(in crate::cli) struct Validate {
+    #[command(flatten)]
+    findings: FindingOptions,
+    /// Leave out what Ignition itself accepts
+    #[arg(long)]
+    no_lint: bool,
+    /// Ignition configs; - is stdin
+    #[arg(value_name = "CONFIG", default_value = "-")]
+    configs: Vec<String>,
+}
+
+impl Validate {
+    pub(super) fn run(self) -> Result<ExitCode> {
+        let texts = Text::read_all(&self.configs)?;
+        let report = |text: Text| FileReport { findings: self.check(&text.bytes), file: text.name };
+        let reports: Vec<FileReport> = texts.into_iter().map(report).collect();
+        print_bytes(self.findings.to_text(&reports)?.as_bytes())?;
+        Ok(self.findings.exit_code(&reports))
+    }
+
+    fn check(&self, text: &[u8]) -> Report {
+        let mut report = check(text);
+        report.retain(|finding| !self.no_lint || finding.origin == Origin::Ignition);
+        report
+    }
+}
