@@ -467,6 +467,31 @@ fn inspect_compares_boot_files_with_those_of_a_base() {
     assert!(text.contains("Boot files:    not those of other.iso: "), "{text}");
 }
 
+/// Images that do not describe their minimal form, and URLs that do not fit into a described one.
+#[test]
+fn a_minimal_iso_by_a_new_layout() {
+    let url = format!("http://192.0.2.1/{}", "x".repeat(1200));
+    for (image, url) in
+        [(image(Architecture::X86_64, Era::E2021_01), "http://192.0.2.1/rootfs"), (usual(), &url)]
+    {
+        let scratch = image.scratch();
+        let refused =
+            scratch.kindling(&format!("iso extract minimal-iso --rootfs-url {url} image.iso no.iso"));
+        refused.failure("image.iso");
+        assert!(!scratch.has("no.iso"));
+        let line =
+            format!("iso extract minimal-iso --relayout --stats --rootfs-url {url} image.iso minimal.iso");
+        let output = scratch.kindling(&line);
+        assert!(output.stderr.contains("shared with the base"), "{}", output.stderr);
+        output.success();
+        let kargs = scratch.kindling("iso kargs show minimal.iso").printed();
+        assert!(kargs.contains(&format!("coreos.live.rootfs_url={url}")), "{kargs}");
+        assert!(!kargs.contains("coreos.liveiso"), "{kargs}");
+        assert!(scratch.read("minimal.iso").len() < image.bytes.len());
+        scratch.kindling("iso verify minimal.iso").success();
+    }
+}
+
 #[test]
 fn diff_exits_0_for_equal_images_and_1_for_others() {
     let scratch = usual().scratch();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use isogen::write::{Access, NewFile};
-use isogen::{BaseImage, Edits, Plan, Segment};
+use isogen::{BaseImage, Edits, Plan, Segment, Way};
 
 use crate::cli::input::create_directory;
 use crate::cli::output::{print_path, refuse_terminal, write_stdout};
@@ -62,7 +62,8 @@ pub(in crate::cli) struct MinimalIso {
     /// Inject rootfs URL karg into minimal ISO
     #[arg(long, value_name = "URL")]
     rootfs_url: Option<String>,
-    /// Make the minimal ISO by a new layout where the image does not describe it
+    /// Make the minimal ISO by a new layout where the image does not describe it, or the URL is
+    /// too long for the one described
     #[arg(long)]
     relayout: bool,
     /// Print how the minimal ISO is made up, on stderr
@@ -94,15 +95,13 @@ impl MinimalIso {
         // Opening the output comes early, so that a name that is taken costs no work; it appears at the end.
         let output = (!to_stdout).then(|| NewFile::create(&self.output, Access::Private)).transpose()?;
         let rootfs_url = self.rootfs_url.as_deref();
-        let plan = match image.minimal_description() {
-            Err(isogen::Error::NoMinimal { .. }) if self.relayout => {
-                image.plan(&Edits::new().minimal(rootfs_url))?
-            }
-            description => {
-                let description = description?;
-                description.verify(image.source())?;
-                image.minimal_after(&description, rootfs_url)?
-            }
+        let edits = Edits::new().minimal(rootfs_url);
+        let plan = if self.relayout && matches!(image.way(&edits)?, Way::Relayout(_)) {
+            image.plan(&edits)?
+        } else {
+            let description = image.minimal_description()?;
+            description.verify(image.source())?;
+            image.minimal_after(&description, rootfs_url)?
         };
         if self.stats {
             print_stats(&plan);
