@@ -166,6 +166,28 @@ pub enum Error {
         /// Name of the image.
         file: String,
     },
+    /// A structure uses a part of its format that is not read here.
+    #[error("{file}: byte {offset}: {what}: {found} is not supported")]
+    Unsupported {
+        /// Name of the file.
+        file: String,
+        /// Where the structure stands.
+        offset: u64,
+        /// What was being read.
+        what: &'static str,
+        /// What stands there.
+        found: String,
+    },
+    /// The root file system has no `nmstatectl`, as those of before OpenShift 4.14 and of most other systems.
+    #[error("{file}: rootfs without nmstatectl: its {filesystem} has no {path}")]
+    NoNmstatectl {
+        /// Name of the root file system image.
+        file: String,
+        /// The kind of file system in it.
+        filesystem: &'static str,
+        /// The path that was looked for.
+        path: String,
+    },
     /// A value handed in by the caller cannot be used.
     #[error("{what} {value:?} is refused: {reason}")]
     Refused {
@@ -182,6 +204,6 @@ impl Error {
     /// Tells whether this is a missing path, as opposed to a broken structure.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
-        matches!(self, Self::NotFound { .. })
+        matches!(self, Self::NotFound { .. } | Self::NoNmstatectl { .. })
     }
 }

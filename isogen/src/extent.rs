@@ -38,6 +38,12 @@ impl Extent {
         offset.checked_add(len).map(|_| Self { offset, len })
     }
 
+    /// The first `len` bytes.
+    #[must_use]
+    pub fn first(len: u64) -> Self {
+        Self { offset: 0, len }
+    }
+
     /// The extent of `len` bytes that begins at a sector; 32 bits each cannot overflow.
     #[must_use]
     pub fn at_sector(sector: Sector, len: u32) -> Self {

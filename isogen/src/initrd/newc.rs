@@ -17,6 +17,8 @@ pub const HEADER_LEN: usize = 110;
 pub const TRAILER: &str = "TRAILER!!!";
 /// The mode of a regular file that only its owner may read: configs may hold secrets.
 pub const FILE_MODE: u32 = 0o100_600;
+/// The mode of a program that everybody may execute.
+pub const PROGRAM_MODE: u32 = 0o100_755;
 /// The mode of a directory.
 pub const DIRECTORY_MODE: u32 = 0o040_755;
 

@@ -35,6 +35,20 @@ impl Packed {
         if padding.is_empty() { Self(bytes) } else { Self([&bytes, padding].concat().into()) }
     }
 
+    /// Packs one file by itself, without the directories above it, for an initrd that has them. Its name may begin with
+    /// a slash: the kernel unpacks into its root either way.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a name or data that the format cannot hold, or where an encoder runs out of memory.
+    pub fn of_file(name: &str, mode: u32, data: &[u8], encoding: Encoding) -> Result<Self, ArchiveError> {
+        let mut archive = Vec::new();
+        append(&mut archive, newc::Member { name, inode: 1, mode, data_len: 0 }, data)?;
+        end(&mut archive);
+        let bytes = encode(&archive, encoding).map_err(|source| ArchiveError::Pack { source })?;
+        Ok(Self::from_encoded(bytes.into()))
+    }
+
     /// The encoded bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &Bytes {
@@ -80,11 +94,7 @@ impl Archive {
         let mut directories = BTreeSet::new();
         let mut inode = 0_u32;
         let mut add = |name: &str, mode, data: &[u8]| {
-            check_name(name)?;
-            let data_len = u32::try_from(data.len()).map_err(|_| refuse(name, "its data passes 4 GiB"))?;
-            bytes.extend_from_slice(&newc::Member { name, inode, mode, data_len }.to_header());
-            bytes.extend_from_slice(data);
-            bytes.extend_from_slice(newc::padding(data.len() as u64));
+            append(&mut bytes, newc::Member { name, inode, mode, data_len: 0 }, data)?;
             inode = inode.wrapping_add(1);
             Ok(())
         };
@@ -97,10 +107,25 @@ impl Archive {
             }
             add(name, newc::FILE_MODE, contents)?;
         }
-        let trailer = newc::Member { name: newc::TRAILER, inode: 0, mode: 0, data_len: 0 };
-        bytes.extend_from_slice(&trailer.to_header());
+        end(&mut bytes);
         Ok(bytes)
     }
+}
+
+/// Appends a member and its data, which gives the length.
+fn append(archive: &mut Vec<u8>, member: newc::Member<'_>, data: &[u8]) -> Result<(), ArchiveError> {
+    check_name(member.name)?;
+    let data_len = u32::try_from(data.len()).map_err(|_| refuse(member.name, "its data passes 4 GiB"))?;
+    archive.extend_from_slice(&newc::Member { data_len, ..member }.to_header());
+    archive.extend_from_slice(data);
+    archive.extend_from_slice(newc::padding(data.len() as u64));
+    Ok(())
+}
+
+/// Appends the member that ends an archive.
+fn end(archive: &mut Vec<u8>) {
+    let trailer = newc::Member { name: newc::TRAILER, inode: 0, mode: 0, data_len: 0 };
+    archive.extend_from_slice(&trailer.to_header());
 }
 
 /// Longest name that the kernel unpacks, with its NUL.

@@ -1,0 +1,164 @@
+//! Decoders for the blocks of both file systems. Each gives at most as many bytes as it is asked for, whatever the
+//! block says about itself, and takes a bounded amount of memory for it.
+
+use std::fmt;
+use std::io::{self, Read};
+
+use super::lz4;
+
+/// Most memory that an LZMA decoder may take: twice the largest dictionary that either format allows, and some.
+const LZMA_MEMORY: u64 = 24 << 20;
+/// Largest window of a zstd frame, as a power of two: both formats stay at or below a MiB.
+const ZSTD_WINDOW_LOG: u32 = 23;
+
+/// How blocks are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Codec {
+    /// Deflate in a zlib stream.
+    Zlib,
+    /// Deflate by itself.
+    Deflate,
+    /// LZ4 blocks, without frames.
+    Lz4,
+    /// An LZMA stream without header and end marker, its first byte the inverted properties.
+    MicroLzma,
+    /// An xz stream.
+    Xz,
+    /// A zstd frame.
+    Zstd,
+}
+
+impl fmt::Display for Codec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Zlib => "gzip",
+            Self::Deflate => "deflate",
+            Self::Lz4 => "lz4",
+            Self::MicroLzma => "MicroLZMA",
+            Self::Xz => "xz",
+            Self::Zstd => "zstd",
+        })
+    }
+}
+
+impl Codec {
+    /// The first `limit` decoded bytes, or all of them where there are fewer.
+    pub(super) fn decode(self, input: &[u8], limit: usize) -> io::Result<Vec<u8>> {
+        match self {
+            Self::Zlib => collect(flate2::bufread::ZlibDecoder::new(input), limit),
+            Self::Deflate => collect(flate2::bufread::DeflateDecoder::new(input), limit),
+            Self::Lz4 => lz4::decode(input, limit),
+            Self::MicroLzma => micro_lzma(input, limit),
+            Self::Xz => {
+                let stream = liblzma::stream::Stream::new_stream_decoder(LZMA_MEMORY, 0)?;
+                collect(liblzma::bufread::XzDecoder::new_stream(input, stream), limit)
+            }
+            Self::Zstd => {
+                let mut decoder = zstd::stream::read::Decoder::with_buffer(input)?.single_frame();
+                decoder.window_log_max(ZSTD_WINDOW_LOG)?;
+                collect(decoder, limit)
+            }
+        }
+    }
+}
+
+fn collect(decoder: impl Read, limit: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(limit);
+    decoder.take(limit as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Puts the header in front that the `.lzma` format has and this one left out: properties, dictionary, length. The
+/// dictionary need not be larger than what is decoded, and "unknown" as the length means: as far as it is asked for.
+fn micro_lzma(input: &[u8], limit: usize) -> io::Result<Vec<u8>> {
+    let (first, rest) = input.split_first().ok_or(io::ErrorKind::UnexpectedEof)?;
+    let dictionary = u32::try_from(limit).unwrap_or(u32::MAX).max(4096);
+    let mut header = vec![!first];
+    header.extend(dictionary.to_le_bytes());
+    header.extend(u64::MAX.to_le_bytes());
+    // The first byte of every LZMA stream is zero, which is why the format has room for the properties there.
+    header.push(0);
+    let stream = liblzma::stream::Stream::new_lzma_decoder(LZMA_MEMORY)?;
+    let input = io::BufReader::new(header.chain(rest));
+    collect(liblzma::bufread::XzDecoder::new_stream(input, stream), limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn sample() -> Vec<u8> {
+        (0..20_000_u32).flat_map(|number| (number / 7).to_le_bytes()).collect()
+    }
+
+    fn encoded(codec: Codec, bytes: &[u8]) -> Vec<u8> {
+        match codec {
+            Codec::Zlib => {
+                let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::new(6));
+                encoder.write_all(bytes).unwrap();
+                encoder.finish().unwrap()
+            }
+            Codec::Deflate => {
+                let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::new(6));
+                encoder.write_all(bytes).unwrap();
+                encoder.finish().unwrap()
+            }
+            Codec::Xz => {
+                let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 1);
+                encoder.write_all(bytes).unwrap();
+                encoder.finish().unwrap()
+            }
+            Codec::MicroLzma => {
+                let options = liblzma::stream::LzmaOptions::new_preset(1).unwrap();
+                let stream = liblzma::stream::Stream::new_lzma_encoder(&options).unwrap();
+                let mut encoder = liblzma::write::XzEncoder::new_stream(Vec::new(), stream);
+                encoder.write_all(bytes).unwrap();
+                let lzma = encoder.finish().unwrap();
+                // Properties, dictionary (4), length (8), then the zero that begins the stream.
+                [&[!lzma[0]], &lzma[14..]].concat()
+            }
+            Codec::Zstd => zstd::stream::encode_all(bytes, 3).unwrap(),
+            Codec::Lz4 => {
+                // One run of literals.
+                let mut block = vec![0xF0];
+                let mut rest = bytes.len() - 15;
+                while rest >= 255 {
+                    block.push(255);
+                    rest -= 255;
+                }
+                block.push(rest as u8);
+                [&block, bytes].concat()
+            }
+        }
+    }
+
+    const ALL: [Codec; 6] =
+        [Codec::Zlib, Codec::Deflate, Codec::Lz4, Codec::MicroLzma, Codec::Xz, Codec::Zstd];
+
+    #[test]
+    fn every_codec_gives_all_or_the_beginning() {
+        let sample = sample();
+        for codec in ALL {
+            let block = encoded(codec, &sample);
+            assert!(codec.decode(&block, sample.len()).unwrap() == sample, "{codec}");
+            assert!(codec.decode(&block, 1000).unwrap() == sample[..1000], "{codec}");
+            // Whatever follows does not matter.
+            let padded = [&block[..], &[0; 100]].concat();
+            assert!(codec.decode(&padded, sample.len()).unwrap() == sample, "{codec}");
+        }
+    }
+
+    #[test]
+    fn a_block_that_ends_early_does_not_give_all() {
+        let sample = sample();
+        for codec in ALL {
+            let block = encoded(codec, &sample);
+            for len in [0, 1, block.len() / 2] {
+                let decoded = codec.decode(&block[..len], sample.len());
+                assert!(decoded.is_err() || decoded.unwrap().len() < sample.len(), "{codec} {len}");
+            }
+        }
+    }
+}
