@@ -124,7 +124,8 @@ impl Made {
         let opened = open(filesystem, bytes).unwrap();
         let program = format!("{DEPLOYMENT}/usr/bin/nmstatectl");
         assert!(opened.nmstatectl().unwrap() == self.files[&program], "{what}");
-        let some = self.files.iter().filter(|(path, _)| !path.contains("/program-") || path.contains("-0700"));
+        let some =
+            self.files.iter().filter(|(path, _)| !path.contains("/program-") || path.contains("-0700"));
         for (path, contents) in some {
             let read = opened.read(path).unwrap_or_else(|error| panic!("{what}: {path}: {error}"));
             assert!(read == *contents, "{what}: {path}");

@@ -11,3 +11,4 @@
 
 mod made;
 mod real;
+mod written;

@@ -1,0 +1,70 @@
+//! EROFS with the features of release images, which the writer of `fixtures` makes: read by this crate, and by the `erofs-rs`
+//! crate, which shares no code with it and proves the writer.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use erofs_rs::EroFS;
+use erofs_rs::backend::SliceImage;
+use fixtures::Filesystem;
+use fixtures::erofs::{Compression, Erofs, IndexForm, Packing};
+
+use crate::made::{DEPLOYMENT, noise, open, program, tree};
+
+fn image(options: Erofs, files: &BTreeMap<String, Vec<u8>>) -> Vec<u8> {
+    options.image(files.iter().map(|(path, contents)| (path.as_str(), contents.as_slice())))
+}
+
+#[track_caller]
+fn check(options: Erofs, files: &BTreeMap<String, Vec<u8>>) {
+    let bytes = image(options, files);
+    let theirs = EroFS::new(SliceImage::new(&bytes)).unwrap();
+    let ours = open(Filesystem::Erofs, &bytes).unwrap();
+    assert_eq!(ours.kind(), "EROFS");
+    for (path, contents) in files {
+        let mut read = Vec::new();
+        let file = theirs.open(path.as_str()).unwrap_or_else(|error| panic!("{options:?}: {path}: {error}"));
+        let done = { file }.read_to_end(&mut read);
+        done.unwrap_or_else(|error| panic!("{options:?}: {path}: {error}"));
+        assert!(read == *contents, "{options:?}: {path}, by erofs-rs");
+        let read = ours.read(path).unwrap_or_else(|error| panic!("{options:?}: {path}: {error}"));
+        assert!(read == *contents, "{options:?}: {path}");
+    }
+    let program = format!("{DEPLOYMENT}/usr/bin/nmstatectl");
+    assert!(ours.nmstatectl().unwrap() == files[&program]);
+}
+
+/// The cases of the tree without its hundreds of small programs.
+fn cases(program_len: usize) -> BTreeMap<String, Vec<u8>> {
+    let mut files = tree(program(program_len));
+    files.retain(|path, _| !path.contains("/program-") || path.ends_with("-07"));
+    // Extents of one block each, of many, and of none that is compressed.
+    files.insert("more/text".into(), "one line like all others\n".repeat(30_000).into_bytes());
+    files.insert("more/half".into(), noise(300_000, 0x0F));
+    files
+}
+
+#[test]
+fn every_combination_of_what_is_written() {
+    let files = cases(1_000_003);
+    for compression in [Compression::MicroLzma, Compression::Deflate, Compression::Zstd] {
+        for packing in [Packing::Nothing, Packing::Tails, Packing::Everything] {
+            for index in [IndexForm::Full, IndexForm::Compact] {
+                for (extent_blocks, attribute_words) in [(1, 0), (16, 9), (256, 4)] {
+                    check(Erofs { compression, packing, index, extent_blocks, attribute_words }, &files);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn release_images() {
+    check(Erofs::RELEASE, &cases(6_000_001));
+}
+
+#[test]
+fn large_directories() {
+    let files = tree(program(20_000));
+    check(Erofs { extent_blocks: 4, ..Erofs::RELEASE }, &files);
+}
