@@ -22,6 +22,7 @@ const IMAGE_VERBS: &[&str] = &[
     "iso reset -o out.iso {}",
     "iso reset -o - {}",
     "iso extract pxe -o pxe {}",
+    "iso extract nmstatectl -o nmstate.img {}",
     "iso extract minimal-iso {} out.iso",
     "iso extract minimal-iso {}",
     "iso inspect {}",
@@ -149,6 +150,7 @@ const WRITING_VERBS: &[&str] = &[
     "iso customize -o {} image.iso",
     "iso reset -o {} image.iso",
     "iso extract minimal-iso image.iso {}",
+    "iso extract nmstatectl -o {} image.iso",
     "iso extract minimal-iso image.iso --output-rootfs {}",
     "pxe customize -o {} initrd.img",
 ];

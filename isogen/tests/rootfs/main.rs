@@ -9,6 +9,7 @@
     reason = "test code over file systems of its own"
 )]
 
+mod hostile;
 mod made;
 mod real;
 mod written;

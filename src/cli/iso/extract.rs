@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use isogen::write::{Access, NewFile};
 use isogen::{BaseImage, Edits, Plan, Segment, Way};
 
+use super::nmstatectl::Nmstatectl;
 use crate::cli::input::create_directory;
 use crate::cli::output::{print_path, refuse_terminal, write_stdout};
 
@@ -16,6 +17,8 @@ pub(in crate::cli) enum Command {
     Pxe(Pxe),
     /// Extract a minimal ISO from a CoreOS live ISO image
     MinimalIso(MinimalIso),
+    /// Extract nmstatectl as an initrd image, out of the rootfs of an ISO image
+    Nmstatectl(Nmstatectl),
 }
 
 impl Command {
@@ -23,6 +26,7 @@ impl Command {
         match self {
             Self::Pxe(command) => command.run(),
             Self::MinimalIso(command) => command.run(),
+            Self::Nmstatectl(command) => command.run(),
         }
     }
 }

@@ -7,6 +7,7 @@ mod ignition;
 mod inspect;
 mod kargs;
 mod network;
+mod nmstatectl;
 mod reset;
 mod verify;
 
