@@ -4,11 +4,11 @@
 //! one of a few images, then lists changes of its structures; or it is, from the first volume descriptor on, an image.
 
 use std::io;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
-use fixtures::{Architecture, Era, Extent, Mastered, Recipe};
-use isogen::{BaseImage, ReadAt, Source};
+use fixtures::{Architecture, Era, Extent, Filesystem, Mastered, Recipe};
+use isogen::{BaseImage, Plan, ReadAt, RootFilesystem, Source};
 
 #[path = "../../isogen/tests/reach/mod.rs"]
 mod reach;
@@ -191,4 +191,10 @@ fn bytes<'a>(offset: u64, input: &'a [u8], changed: &mut Changed) -> Option<&'a 
     let (bytes, rest) = rest.split_at(usize::from(*len).min(rest.len()));
     changed.put(offset, bytes.to_vec());
     Some(rest)
+}
+
+/// The file system that an input is: it goes into an archive, so that none of its bytes are spent on that.
+pub fn rootfs(input: &[u8]) -> isogen::Result<RootFilesystem> {
+    let image = fixtures::rootfs_image(Filesystem::Squashfs, input);
+    RootFilesystem::open("rootfs.img", Plan::whole(Arc::new(Source::from_bytes("rootfs.img", image))))
 }

@@ -1,7 +1,6 @@
 //! `iso extract nmstatectl`: out of images and out of a rootfs by itself, and what is said where there is none.
 
 use std::collections::BTreeMap;
-use std::process::Command;
 
 use fixtures::erofs::Erofs;
 use fixtures::{Architecture, Era, Filesystem, Recipe, rootfs_image};
@@ -53,27 +52,6 @@ fn an_image_gives_an_initrd_with_the_program() {
     }
     scratch.kindling("iso extract nmstatectl -o nmstate.img image.iso").failure("File exists");
     assert!(scratch.read("nmstate.img") == written);
-}
-
-#[test]
-fn the_kernel_would_make_an_executable_of_it() {
-    let scratch = Scratch::new();
-    scratch.write("rootfs.img", rootfs_image(Filesystem::Erofs, &filesystem("usr/bin/nmstatectl")));
-    let packed = scratch.kindling("iso extract nmstatectl rootfs.img").success();
-    scratch.write("nmstate.img", packed);
-    let listed = Command::new("sh").args(["-c", "gzip -dc nmstate.img 2>/dev/null | head -c 110"]);
-    let listed = { listed }.current_dir(scratch.folder()).output().unwrap().stdout;
-    // Mode 0100755, owner and time zero, one link, as long as the program, a name of 20 bytes with its NUL.
-    let expected = format!(
-        "07070100000001000081ed0000000000000000{:08x}{:08x}{:08x}{}{:08x}{:08x}",
-        1,
-        0,
-        program().len(),
-        "0".repeat(32),
-        20,
-        0
-    );
-    assert_eq!(String::from_utf8(listed).unwrap(), expected);
 }
 
 #[test]

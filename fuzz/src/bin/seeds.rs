@@ -4,7 +4,9 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
+use fixtures::erofs::{Compression, Erofs, IndexForm, Packing};
 use isogen_fuzz::{ANYWHERE, BASES, Base, CONTENTS, LAYOUTS, RAW};
 
 /// Largest input that is worth mutating.
@@ -17,6 +19,7 @@ fn main() -> io::Result<()> {
     images(&corpus)?;
     archives(&corpus)?;
     configs(&corpus)?;
+    root_filesystems(&corpus)?;
     descriptions(&corpus)
 }
 
@@ -127,6 +130,47 @@ fn configs(corpus: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Small ones of both kinds: squashfs where there is the program that makes one.
+fn root_filesystems(corpus: &Path) -> io::Result<()> {
+    const DEPLOYMENT: &str = "ostree/deploy/rhcos/deploy/1.0/usr/bin";
+    let folder = corpus.join("rootfs_read");
+    let large: Vec<u8> = (0..30_000_u32).flat_map(|number| (number / 5).to_le_bytes()).collect();
+    let paths = ["nmstatectl", "large", "other"].map(|name| format!("{DEPLOYMENT}/{name}"));
+    let files = [(&paths[0], &large[..9000]), (&paths[1], &large[..]), (&paths[2], &b"other"[..])];
+    for compression in [Compression::MicroLzma, Compression::Deflate, Compression::Zstd] {
+        for packing in [Packing::Nothing, Packing::Tails, Packing::Everything] {
+            for index in [IndexForm::Full, IndexForm::Compact] {
+                let options = Erofs { compression, packing, index, extent_blocks: 2, attribute_words: 0 };
+                let image = options.image(files.iter().map(|(path, contents)| (path.as_str(), *contents)));
+                write_large(folder.clone(), &format!("erofs-{compression:?}-{packing:?}-{index:?}"), &image)?;
+            }
+        }
+    }
+    let tree = corpus.join("rootfs_tree");
+    for (path, contents) in files {
+        write_large(tree.join(path).parent().expect("it has folders").to_owned(), file_name(path), contents)?;
+    }
+    for compressor in ["gzip", "xz", "zstd", "lz4"] {
+        let image = folder.join(format!("squashfs-{compressor}"));
+        let mut command = Command::new("mksquashfs");
+        command.args([&tree, &image]).args(["-comp", compressor, "-b", "16384", "-noappend", "-nopad", "-quiet"]);
+        if command.status().is_err() {
+            eprintln!("SKIPPED: mksquashfs is not installed, so there are no seeds of squashfs");
+        }
+    }
+    fs::remove_dir_all(tree)
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Writes a seed, or a part of one, of any length.
+fn write_large(folder: PathBuf, name: &str, bytes: &[u8]) -> io::Result<()> {
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join(name), bytes)
 }
 
 /// The targets with structured inputs find their own way; a description gives `miniso` its magic.

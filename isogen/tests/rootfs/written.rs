@@ -68,3 +68,33 @@ fn large_directories() {
     let files = tree(program(20_000));
     check(Erofs { extent_blocks: 4, ..Erofs::RELEASE }, &files);
 }
+
+#[test]
+fn the_archive_is_the_one_that_the_kernel_wants() {
+    let program = program(50_001);
+    let bytes = Erofs::RELEASE.image([("usr/bin/nmstatectl", program.as_slice())]);
+    let packed = open(Filesystem::Erofs, &bytes).unwrap().pack_nmstatectl().unwrap();
+    assert_eq!(packed.as_bytes()[..10], [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 0xFF]);
+    assert_eq!(packed.len() % 4, 0);
+    let mut archive = Vec::new();
+    flate2::bufread::GzDecoder::new(&packed.as_bytes()[..]).read_to_end(&mut archive).unwrap();
+    // Inode 1, mode 0100755, owner zero, one link, time zero, the length, no device, a name of 20 bytes with its NUL.
+    let header = format!(
+        "07070100000001000081ed{}0000000100000000{:08x}{}00000014{}",
+        "0".repeat(16),
+        50_001,
+        "0".repeat(32),
+        "0".repeat(8)
+    );
+    let trailer = format!(
+        "070701{}00000001{}0000000b{}TRAILER!!!\0\0\0\0",
+        "0".repeat(32),
+        "0".repeat(48),
+        "0".repeat(8)
+    );
+    let expected =
+        [header.as_bytes(), b"/usr/bin/nmstatectl\0\0\0", &program, &[0; 3], trailer.as_bytes()].concat();
+    assert!(archive == expected, "{:?}", archive[..132].escape_ascii().to_string());
+    let again = open(Filesystem::Erofs, &bytes).unwrap().pack_nmstatectl().unwrap();
+    assert_eq!(packed, again);
+}
