@@ -1,5 +1,5 @@
-//! What an image costs, one bench for each axis: opening it, planning an edit, finding a range, reading one, and editing
-//! it in place. The image is a sparse file of a GiB, as long as a real one, and the config has 100 KiB.
+//! What an image costs, one bench for each axis: opening it, planning an edit, finding a range, reading one, editing it in
+//! place, and reading a program out of its root file system. The image is a sparse file of a GiB, as long as a real one, and the config has 100 KiB.
 //!
 //! `cargo bench -p isogen` takes half a minute, `cargo bench -p isogen -- --quick` a few seconds.
 
@@ -8,11 +8,16 @@
 use std::fs::OpenOptions;
 use std::hint::black_box;
 use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use fixtures::{Architecture, Era, Recipe};
-use isogen::{Archive, BaseImage, Edits, Encoding, KargsEdit, KargsOperations, Packed, Plan};
+use fixtures::erofs::Erofs;
+use fixtures::{Architecture, Era, Filesystem, Recipe, rootfs_image};
+use isogen::{
+    Archive, BaseImage, Edits, Encoding, KargsEdit, KargsOperations, Packed, Plan, RootFilesystem, Source,
+};
 
 const ROOTFS_LEN: u64 = 1 << 30;
 const CONFIG_LEN: usize = 100 << 10;
@@ -174,9 +179,52 @@ fn embedding(criterion: &mut Criterion, bench: &Bench) {
     });
 }
 
+/// A program of 8 MiB that shrinks to about a half.
+fn program() -> Vec<u8> {
+    let mut state = 3_u64;
+    let words = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        [state.to_le_bytes()[7], 0x0F, state.to_le_bytes()[6] & 3, 0x48]
+    });
+    words.take(2 << 20).flatten().collect()
+}
+
+/// Finding and reading a program, and packing it, which is most of the work.
+fn extracting(criterion: &mut Criterion, bench: &Bench) {
+    let program = program();
+    let path = "usr/bin/nmstatectl";
+    let erofs = Erofs::RELEASE.image([(path, program.as_slice())]);
+    let mut images = vec![("erofs-lzma", rootfs_image(Filesystem::Erofs, &erofs))];
+    match squashfs(bench.folder.path(), path, &program) {
+        Some(squashfs) => images.push(("squashfs-zstd", rootfs_image(Filesystem::Squashfs, &squashfs))),
+        None => eprintln!("SKIPPED: mksquashfs is not installed"),
+    }
+    let mut group = criterion.benchmark_group("nmstatectl");
+    group.sample_size(10).throughput(Throughput::Bytes(program.len() as u64));
+    for (name, image) in images {
+        let source = Arc::new(Source::from_bytes("rootfs.img", image));
+        let open = || RootFilesystem::open("rootfs.img", Plan::whole(Arc::clone(&source))).unwrap();
+        group.bench_function(name, |bencher| bencher.iter(|| open().nmstatectl().unwrap()));
+        group.bench_function(format!("{name}-packed"), |bencher| {
+            bencher.iter(|| open().pack_nmstatectl().unwrap());
+        });
+    }
+    group.finish();
+}
+
+fn squashfs(folder: &Path, path: &str, program: &[u8]) -> Option<Vec<u8>> {
+    let file = folder.join("tree").join(path);
+    std::fs::create_dir_all(file.parent()?).unwrap();
+    std::fs::write(file, program).unwrap();
+    let mut command = Command::new("mksquashfs");
+    command.args(["tree", "fs", "-comp", "zstd", "-quiet", "-no-progress"]).current_dir(folder);
+    command.status().ok().filter(std::process::ExitStatus::success)?;
+    std::fs::read(folder.join("fs")).ok()
+}
+
 fn axes(criterion: &mut Criterion) {
     let bench = Bench::new();
-    for axis in [opening, planning, looking_up, reading, digesting, embedding] {
+    for axis in [opening, planning, looking_up, reading, digesting, embedding, extracting] {
         axis(criterion, &bench);
     }
 }

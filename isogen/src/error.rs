@@ -178,7 +178,7 @@ pub enum Error {
         /// What stands there.
         found: String,
     },
-    /// The root file system has no `nmstatectl`, as those of before OpenShift 4.14 and of most other systems.
+    /// The root file system has no `nmstatectl`, as that of most systems but RHCOS.
     #[error("{file}: rootfs without nmstatectl: its {filesystem} has no {path}")]
     NoNmstatectl {
         /// Name of the root file system image.
