@@ -16,7 +16,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::time::Duration;
 
-use support::{INSTALLER, KINDLING, Run, Scratch, require_folder, require_tool};
+use support::{INSTALLER, KINDLING, Run, Scratch, require_path, require_tool};
 
 /// Dozens of scripts with dozens of commands each.
 const PATIENCE: Duration = Duration::from_secs(900);
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(900);
 #[test]
 fn the_image_tests_of_the_installer_pass() {
     let tools = ["bash", "jq", "xz", "cpio", "sha256sum"].map(require_tool);
-    let Some(suite) = require_folder("KINDLING_INSTALLER_SUITE") else { return };
+    let Some(suite) = require_path("KINDLING_INSTALLER_SUITE") else { return };
     let [Some(bash), ..] = &tools else { return };
     if tools.iter().any(Option::is_none) {
         return;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::pair::{Kind, Pair};
-use crate::support::{CONFIG, KEYFILE, each, require_folder};
+use crate::support::{CONFIG, KEYFILE, each, require_path};
 use crate::{Subject, few, one, subjects};
 
 /// Files that options name.
@@ -217,7 +217,7 @@ fn foreign_members_are_no_customisation() {
 /// The sample inputs that the installer's own tests use, all of them at once.
 #[test]
 fn the_sample_inputs_of_the_installer_give_the_same_image() {
-    let (Some(subject), Some(suite)) = (one(), require_folder("KINDLING_INSTALLER_SUITE")) else { return };
+    let (Some(subject), Some(suite)) = (one(), require_path("KINDLING_INSTALLER_SUITE")) else { return };
     let pair = Pair::new(subject);
     for entry in fs::read_dir(Path::new(&suite).join("fixtures/customize")).unwrap() {
         let path = entry.unwrap().path();

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use fixtures::{Architecture, Era, Extent, Mastered, Recipe};
 
-use super::{Scratch, require_folder};
+use super::{Scratch, require_path};
 
 /// An image of the `fixtures` crate with the truth about it.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ pub(crate) fn few() -> [&'static Image; 4] {
 
 /// The published images of the folder that `KINDLING_INSTALLER_FIXTURES` names, by file name without `.iso`.
 pub(crate) fn published() -> Vec<(String, Vec<u8>)> {
-    let Some(folder) = require_folder("KINDLING_INSTALLER_FIXTURES") else { return Vec::new() };
+    let Some(folder) = require_path("KINDLING_INSTALLER_FIXTURES") else { return Vec::new() };
     let mut images = Vec::new();
     for entry in fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();

@@ -41,13 +41,23 @@ pub(crate) fn require_tool(name: &str) -> Option<PathBuf> {
     found
 }
 
-/// The folder that an environment variable names, in the same way.
-pub(crate) fn require_folder(variable: &str) -> Option<PathBuf> {
+/// The file or folder that an environment variable names, in the same way.
+pub(crate) fn require_path(variable: &str) -> Option<PathBuf> {
     let Some(folder) = env::var_os(variable).map(PathBuf::from) else {
         missing(&format!("{variable} is not set"));
         return None;
     };
     Some(fs::canonicalize(&folder).unwrap_or_else(|error| panic!("{variable}={}: {error}", folder.display())))
+}
+
+/// A file that a package installs, in the same way.
+pub(crate) fn require_file(path: impl Into<PathBuf>) -> Option<PathBuf> {
+    let path = path.into();
+    if !path.is_file() {
+        missing(&format!("{} is not installed", path.display()));
+        return None;
+    }
+    Some(path)
 }
 
 fn missing(what: &str) {

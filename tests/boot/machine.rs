@@ -1,0 +1,191 @@
+//! A PC without hardware: QEMU, which starts an image and writes down what comes over the serial line.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::facts::Facts;
+use crate::parts::Programs;
+
+/// No boot takes a tenth of it on an idle machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How many machines run at once. Each takes a processor and some hundred megabytes.
+const MACHINES: usize = 2;
+/// What both boot menus say while they wait: "Automatic boot in …", "… will be executed automatically in …".
+const MENU: &[u8] = b"utomatic";
+/// How much of the serial log a failed boot shows.
+const TAIL: usize = 3000;
+
+/// How an image is put into the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// A CD for a BIOS: El Torito, isolinux.
+    BiosDisc,
+    /// A USB stick for a BIOS: the boot code of the MBR, isolinux.
+    BiosStick,
+    /// A CD for UEFI: El Torito, GRUB.
+    UefiDisc,
+    /// A USB stick for UEFI. This firmware follows El Torito there, too.
+    UefiStick,
+    /// A USB stick for UEFI that knows no El Torito on disks: MBR, EFI partition, GRUB, its stub config.
+    UefiPartition,
+}
+
+impl Start {
+    fn has_efi(self) -> bool {
+        !matches!(self, Self::BiosDisc | Self::BiosStick)
+    }
+
+    /// The boot loader that gets to run.
+    pub(crate) fn loader(self) -> Loader {
+        if self.has_efi() { Loader::Grub } else { Loader::Isolinux }
+    }
+
+    fn command(self, programs: &Programs, image: &Path) -> Command {
+        let mut command = Command::new(&programs.qemu);
+        command.args(["-accel", "tcg", "-machine", "q35", "-m", "768", "-nodefaults", "-no-reboot"]);
+        command.args(["-display", "none", "-vga", "std", "-serial", "stdio"]);
+        if self.has_efi() {
+            command.arg("-bios").arg(&programs.firmware);
+        }
+        let drive = format!("if=none,id=image,format=raw,readonly=on,file={}", image.display());
+        command.args(["-drive", &drive]);
+        match self {
+            Self::BiosDisc | Self::UefiDisc => command.args(["-device", "ide-cd,drive=image,bootindex=0"]),
+            _ => command.args(["-device", "qemu-xhci", "-device", "usb-storage,drive=image,bootindex=0"]),
+        };
+        command
+    }
+}
+
+/// The boot loaders of a PC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Loader {
+    Isolinux,
+    Grub,
+}
+
+/// What a boot left behind.
+#[derive(Debug)]
+pub(crate) struct Boot {
+    pub(crate) log: String,
+    pub(crate) facts: Facts,
+}
+
+/// Boots an image until the machine switches itself off.
+#[track_caller]
+pub(crate) fn boot(programs: &Programs, image: &Path, start: Start) -> Boot {
+    let _turn = Turn::take();
+    let mut machine = Machine::new(start.command(programs, image));
+    let ended = machine.run();
+    let log = machine.log();
+    match (ended, Facts::find(&log)) {
+        (true, Some(facts)) => Boot { log, facts },
+        (ended, _) => {
+            let why = if ended { "ended without telling what it found" } else { "did not end" };
+            let tail = log.chars().rev().take(TAIL).collect::<Vec<_>>().into_iter().rev().collect::<String>();
+            panic!("{start:?} {why}; the end of its serial log:\n{tail}");
+        }
+    }
+}
+
+/// A running QEMU; it does not outlive its test.
+struct Machine {
+    child: Child,
+    keys: ChildStdin,
+    log: Arc<Mutex<Vec<u8>>>,
+    reader: Option<thread::JoinHandle<()>>,
+}
+
+impl Machine {
+    fn new(mut command: Command) -> Self {
+        // Standard error holds what QEMU complains about; it belongs to the log.
+        let (pipe, errors) = std::io::pipe().unwrap();
+        command.stdin(Stdio::piped()).stdout(errors.try_clone().unwrap()).stderr(errors);
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        // The command holds the other end of the pipe, which would never close.
+        drop(command);
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let reader = Some(collect(pipe, Arc::clone(&log)));
+        Self { keys: child.stdin.take().unwrap(), child, log, reader }
+    }
+
+    /// Waits for the end; tells whether it came of itself.
+    fn run(&mut self) -> bool {
+        let until = Instant::now() + PATIENCE;
+        let mut pressed = false;
+        while Instant::now() < until {
+            if self.child.try_wait().unwrap().is_some() {
+                return true;
+            }
+            if !pressed && self.says(MENU) {
+                // Enter, which saves the seconds until the menu would go on by itself.
+                pressed = self.keys.write_all(b"\r").is_ok();
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+        false
+    }
+
+    fn says(&self, words: &[u8]) -> bool {
+        self.log.lock().unwrap().windows(words.len()).any(|window| window == words)
+    }
+
+    /// All that came over the serial line, without what only a terminal understands.
+    fn log(&mut self) -> String {
+        self.end();
+        if let Some(reader) = self.reader.take() {
+            reader.join().unwrap();
+        }
+        let bytes = self.log.lock().unwrap();
+        let readable = |character: &char| !character.is_control() || *character == '\n';
+        String::from_utf8_lossy(&bytes).chars().filter(readable).collect()
+    }
+
+    fn end(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            // It may end at just this time.
+            self.child.kill().ok();
+            self.child.wait().ok();
+        }
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn collect(mut pipe: impl Read + Send + 'static, log: Arc<Mutex<Vec<u8>>>) -> thread::JoinHandle<()> {
+    thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(len @ 1..) = pipe.read(&mut buffer) {
+            log.lock().unwrap().extend_from_slice(&buffer[..len]);
+        }
+    })
+}
+
+/// The right to run a machine.
+struct Turn;
+
+static RUNNING: Mutex<usize> = Mutex::new(0);
+static ENDED: Condvar = Condvar::new();
+
+impl Turn {
+    fn take() -> Self {
+        let running = RUNNING.lock().unwrap();
+        *ENDED.wait_while(running, |running| *running >= MACHINES).unwrap() += 1;
+        Self
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *RUNNING.lock().unwrap() -= 1;
+        ENDED.notify_one();
+    }
+}

@@ -1,0 +1,146 @@
+//! Booting: images of every kind start in QEMU, and what they say over the serial line is compared with what was put
+//! into them — the kernel's command line to the letter, and every file of the initramfs by its digest.
+//!
+//! The base is an image of the `fixtures` crate with real boot loaders, a real kernel and a small initramfs ([`parts`]).
+//! Every product starts in five ways ([`Start`]), by software emulation: some seconds each, no privileges needed.
+//!
+//! Needed are the packages `qemu-system-x86 ovmf isolinux syslinux-common grub-efi-amd64-bin grub-common mtools cpio
+//! busybox-static`, and a kernel that `KINDLING_BOOT_KERNEL` names; without them everything here is skipped.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "test code: what is not as expected must stop the test"
+)]
+
+mod facts;
+mod machine;
+mod parts;
+mod products;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use fixtures::{Architecture, Era, Recipe};
+use isogen::{Archive, BaseImage, Source, initrd};
+use sha2::{Digest, Sha256};
+
+use machine::{Loader, Start, boot};
+use parts::Programs;
+use products::Product;
+use support::Scratch;
+
+const KERNEL: &str = "/images/pxeboot/vmlinuz";
+const INITRDS: [&str; 2] = ["/images/pxeboot/initrd.img", "/images/ignition.img"];
+/// Where El Torito's boot record stands.
+const BOOT_RECORD: usize = 17 * 2048;
+
+/// The image that all others are made of.
+struct Base {
+    programs: Programs,
+    recipe: Recipe,
+    image: BaseImage,
+    /// Digests of the files of its initrd.
+    files: BTreeMap<String, String>,
+}
+
+impl Base {
+    fn new() -> Option<Self> {
+        let recipe = Recipe::new(Architecture::X86_64, Era::E2024_12);
+        let (programs, parts) = parts::collect(&recipe)?;
+        let recipe = recipe.boot_parts(parts);
+        let image = BaseImage::from_source(Source::from_bytes(recipe.file_name(), recipe.build())).unwrap();
+        let initrd = image.file("images/pxeboot/initrd.img").unwrap();
+        let archive = Archive::read(initrd.reader(), initrd::Limits::INITRD).unwrap();
+        let files = archive.iter().map(|(name, bytes)| (name.to_owned(), digest(bytes))).collect();
+        Some(Self { programs, recipe, image, files })
+    }
+}
+
+fn base() -> Option<&'static Base> {
+    static BASE: LazyLock<Option<Base>> = LazyLock::new(Base::new);
+    BASE.as_ref()
+}
+
+fn digest(bytes: &[u8]) -> String {
+    fixtures::hex(&Sha256::digest(bytes))
+}
+
+/// Boots a product in one way and compares.
+fn check(product: fn(&BaseImage) -> Product, start: Start) {
+    let Some(base) = base() else { return };
+    let product = product(&base.image);
+    let mut bytes = product.plan.read_all(1 << 30).unwrap();
+    if start == Start::UefiPartition {
+        bytes[BOOT_RECORD..BOOT_RECORD + 2048].fill(0);
+    }
+    let scratch = Scratch::new();
+    let boot = boot(&base.programs, &scratch.write("image.iso", bytes), start);
+
+    assert_eq!(boot.facts.command_line, command_line(&product, start.loader()));
+    let mut files = base.files.clone();
+    files.extend(product.files.iter().map(|(name, bytes)| (name.clone(), digest(bytes))));
+    assert_eq!(boot.facts.files, files);
+    // What the stub config prints shows that it was read, and that it was read in no other way of starting.
+    let stub = format!("Loading the boot menu of {}", base.recipe.volume_id());
+    assert_eq!(boot.log.contains(&stub), start == Start::UefiPartition, "{}", boot.log);
+}
+
+/// What the kernel gets to see: isolinux passes the area on as it is, GRUB interprets quotes and blanks.
+fn command_line(product: &Product, loader: Loader) -> String {
+    match loader {
+        Loader::Isolinux => {
+            let initrds = [&INITRDS[..], &product.initrds].concat().join(",");
+            format!("BOOT_IMAGE={KERNEL} initrd={initrds} {}", product.kargs)
+        }
+        Loader::Grub => format!("BOOT_IMAGE={KERNEL} {}", product.kargs.replace('"', "")),
+    }
+}
+
+/// One test for every product and way of starting.
+macro_rules! boots {
+    ($($product:ident)*) => { $(
+        mod $product {
+            use super::{Start, check, products};
+
+            #[test]
+            fn bios_disc() {
+                check(products::$product, Start::BiosDisc);
+            }
+
+            #[test]
+            fn bios_stick() {
+                check(products::$product, Start::BiosStick);
+            }
+
+            #[test]
+            fn uefi_disc() {
+                check(products::$product, Start::UefiDisc);
+            }
+
+            #[test]
+            fn uefi_stick() {
+                check(products::$product, Start::UefiStick);
+            }
+
+            #[test]
+            fn uefi_partition() {
+                check(products::$product, Start::UefiPartition);
+            }
+        }
+    )* };
+}
+
+boots! {
+    unchanged
+    edited_in_place
+    with_large_archive
+    with_long_kargs
+    with_further_initrd
+    minimal_as_described
+    minimal_laid_out_anew
+    with_moved_boot_images
+}
