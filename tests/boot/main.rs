@@ -35,8 +35,8 @@ use support::Scratch;
 
 const KERNEL: &str = "/images/pxeboot/vmlinuz";
 const INITRDS: [&str; 2] = ["/images/pxeboot/initrd.img", "/images/ignition.img"];
-/// Where El Torito's boot record stands.
-const BOOT_RECORD: usize = 17 * 2048;
+/// Where the boot record of a volume says that it is El Torito's.
+const BOOT_SYSTEM: std::ops::Range<usize> = 17 * 2048 + 7..17 * 2048 + 39;
 
 /// The image that all others are made of.
 struct Base {
@@ -75,7 +75,8 @@ fn check(product: fn(&BaseImage) -> Product, start: Start) {
     let product = product(&base.image);
     let mut bytes = product.plan.read_all(1 << 30).unwrap();
     if start == Start::UefiPartition {
-        bytes[BOOT_RECORD..BOOT_RECORD + 2048].fill(0);
+        assert!(bytes[BOOT_SYSTEM].starts_with(b"EL TORITO"));
+        bytes[BOOT_SYSTEM].fill(0);
     }
     let scratch = Scratch::new();
     let boot = boot(&base.programs, &scratch.write("image.iso", bytes), start);

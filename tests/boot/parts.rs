@@ -22,10 +22,11 @@ const GRUB_MODULES: &str = "/usr/lib/grub/x86_64-efi";
 const MODULES: [&str; 4] = ["ldlinux.c32", "libcom32.c32", "libutil.c32", "vesamenu.c32"];
 
 /// What real GRUB images have built in, as far as the configs need it.
-const GRUB_BUILT_IN: [&str; 13] = [
+const GRUB_BUILT_IN: [&str; 14] = [
     "all_video",
     "configfile",
     "echo",
+    "eval",
     "fat",
     "gzio",
     "iso9660",
@@ -39,8 +40,8 @@ const GRUB_BUILT_IN: [&str; 13] = [
 ];
 
 /// What GRUB does first. Started by El Torito, it finds its config where it was told to look, on the volume; started from
-/// the EFI partition, beside itself: that config is the stub.
-const GRUB_FIRST: &str = "if [ ! -e $prefix/grub.cfg ]; then set prefix=$cmdpath; fi\n";
+/// the EFI partition, beside itself: that config is the stub. (Its first parser knows no conditions; `eval` calls the other.)
+const GRUB_FIRST: &str = "eval 'if [ ! -e $prefix/grub.cfg ]; then set prefix=$cmdpath; fi'\n";
 
 /// The size of the EFI partition in disk sectors: 8 MiB, about what real ones have.
 const EFI_PARTITION_SECTORS: u32 = 16_384;
