@@ -140,6 +140,7 @@ boots! {
     edited_in_place
     with_large_archive
     with_long_kargs
+    with_longest_kargs
     with_further_initrd
     minimal_as_described
     minimal_laid_out_anew

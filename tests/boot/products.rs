@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::{INITRDS, KERNEL};
 use bytes::Bytes;
 use isogen::{
     Archive, BaseImage, Contents, Edits, Encoding, FileOperations, KargsEdit, KargsOperations, Plan, Way,
@@ -76,6 +77,19 @@ pub(crate) fn with_long_kargs(base: &BaseImage) -> Product {
     assert!(kargs.len() as u64 > base.require_kargs().unwrap().area_len());
     let way = Way::Relayout("the kernel arguments are longer than their areas");
     Product::edited(base, way, &edits, &kargs).holds(&archive)
+}
+
+/// As many arguments as arrive whole behind what isolinux puts before them; it loses the last byte that the kernel would
+/// take.
+pub(crate) fn with_longest_kargs(base: &BaseImage) -> Product {
+    let before = format!("BOOT_IMAGE={KERNEL} initrd={} ", INITRDS.join(","));
+    let filler = vec!["filler.x=y"; 200].join(" ");
+    let kargs = |len: usize| format!("{} {}", default(base), filler)[..len].to_owned() + " last.one";
+    let longest = 2046 - before.len() - " last.one".len();
+    let edits = |len| Edits::new().kargs(KargsEdit::Set(kargs(len)));
+    assert!(base.plan(&edits(longest + 1)).is_err());
+    let way = Way::Relayout("the kernel arguments are longer than their areas");
+    Product::edited(base, way, &edits(longest), &kargs(longest))
 }
 
 /// A further initrd, loaded behind the Ignition area: what both hold, it decides.

@@ -11,6 +11,9 @@
 
 use crate::extent::Extent;
 
+/// The argument in which boot loaders name the kernel.
+const KERNEL_ARGUMENT: &str = "BOOT_IMAGE=";
+
 /// A config with its kernel-argument area.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BootConfig {
@@ -31,6 +34,19 @@ impl BootConfig {
     /// Where the area is.
     pub(super) fn area(&self) -> Extent {
         self.area
+    }
+
+    /// How much of a kernel's command line is taken before the arguments of the area: both boot loaders name the kernel
+    /// in an argument of their own, and isolinux' list of initrds is one.
+    pub(super) fn len_before_arguments(&self) -> usize {
+        let (start, _) = self.bounds();
+        let before = self.text.get(..start).unwrap_or_default();
+        let mut lines = before.rsplit(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_start);
+        // GRUB's begins with the kernel; isolinux names it on a line before.
+        let on_line = lines.next().and_then(after_word).map_or(0, <[u8]>::len);
+        let kernel = lines.find(|line| line.starts_with(b"kernel ")).and_then(after_word);
+        let kernel = kernel.map_or(0, |path| path.trim_ascii_end().len() + 1);
+        KERNEL_ARGUMENT.len() + kernel + on_line
     }
 
     /// Puts other bytes in the place of the area.
@@ -79,6 +95,12 @@ impl BootConfig {
     }
 }
 
+/// What follows the first word of a line and the blanks behind it.
+fn after_word(line: &[u8]) -> Option<&[u8]> {
+    let end = line.iter().position(u8::is_ascii_whitespace)?;
+    line.get(end..).map(<[u8]>::trim_ascii_start)
+}
+
 fn find(text: &[u8], word: &[u8], range: std::ops::Range<usize>) -> Option<usize> {
     let start = range.start;
     text.get(range)?.windows(word.len()).position(|window| window == word).map(|at| start + at)
@@ -113,6 +135,16 @@ mod tests {
         assert!(isolinux.add_initrd("/c"));
         isolinux.set_area(b"rw\n#");
         assert_eq!(text(isolinux), "  append initrd=/a,/b,/c rw\n##\n");
+    }
+
+    /// `BOOT_IMAGE=/vmlinuz quiet` and `BOOT_IMAGE=/vmlinuz initrd=/a,/b quiet` in the booted system.
+    #[test]
+    fn what_stands_before_the_arguments_counts() {
+        let grub = config("\tlinux /vmlinuz quiet\n##\n\tinitrd /a\n}\n", "quiet\n#");
+        assert_eq!(grub.len_before_arguments(), "BOOT_IMAGE=/vmlinuz ".len());
+        let text = "label linux\n  kernel /vmlinuz\n  append initrd=/a,/b quiet\n##\n";
+        let isolinux = config(text, "quiet\n#");
+        assert_eq!(isolinux.len_before_arguments(), "BOOT_IMAGE=/vmlinuz initrd=/a,/b ".len());
     }
 
     #[test]

@@ -14,13 +14,16 @@ use crate::bytes_at::u64_be;
 use crate::edits::Edits;
 use crate::extent::Extent;
 use crate::initrd::Packed;
-use crate::kargs::KargsArea;
+use crate::kargs::{KargsArea, KargsAreas};
 use crate::miniso::{self, ROOTFS};
 use crate::plan::{Patch, Plan, Segment};
 use crate::{Error, Result};
 
-/// The longest area that tools accept, and a kernel's longest command line.
+/// The longest area that tools accept.
 const MAX_KARGS_AREA: usize = 2048;
+/// The longest command line that arrives whole: the kernel takes 2047 bytes, of which isolinux cuts off the last. Of a
+/// longer one GRUB drops the last arguments, while isolinux does not boot.
+const MAX_COMMAND_LINE: usize = 2046;
 /// The smallest size class of a grown Ignition area: the size that builders give it.
 const SMALLEST_CLASS: u64 = 256 << 10;
 /// Largest config of a boot loader. Real ones have 3 KiB.
@@ -127,7 +130,8 @@ impl BaseImage {
             default = default.map(|default| miniso::without_label(self, &default)).transpose()?;
         }
         let old_len = areas.areas().first().map_or(0, |area| area.contents.len());
-        let len = if kargs.len() < old_len { old_len } else { MAX_KARGS_AREA };
+        let longest = self.longest_area(changes, areas, images)?;
+        let len = if kargs.len() < old_len.min(longest) { old_len.min(longest) } else { longest };
         if len != old_len && areas.areas().iter().any(|area| area.end() != '\n') {
             // s390x: the area is a field of the boot image.
             return areas.patches(&kargs).map(drop);
@@ -168,13 +172,9 @@ impl BaseImage {
             changes.overwrite(self, &path, vec![Patch { offset, segment: Segment::Bytes(filled) }])?;
             return Ok((path, offset));
         }
-        let text = changes.file(self, &path)?.read_all(MAX_CONFIG)?;
-        let config = Extent::new(offset, area.extent.len()).and_then(|area| BootConfig::new(text, area));
-        let mut config = config.ok_or_else(|| {
-            self.refuse_layout(place, "kargs area", "one within its file", format!("beyond {path}"))
-        })?;
+        let mut config = self.boot_config(changes, area, (&path, offset))?;
         for name in images.keys() {
-            if !config.add_initrd(&format!("/images/{name}")) {
+            if !config.add_initrd(&initrd_path(name)) {
                 let found = format!("none in {path}");
                 return Err(self.refuse_layout(place, "config of a boot loader", "a list of initrds", found));
             }
@@ -183,6 +183,42 @@ impl BaseImage {
         let offset = config.area().offset();
         changes.put(path.clone(), config.into_text());
         Ok((path, offset))
+    }
+
+    /// The longest area whose arguments every boot loader can pass on, behind what it says itself.
+    fn longest_area(
+        &self,
+        changes: &Changes,
+        areas: &KargsAreas,
+        images: &BTreeMap<String, Bytes>,
+    ) -> Result<usize> {
+        let mut longest = MAX_KARGS_AREA;
+        // Those that end otherwise are fields of a boot image, which nothing is put before.
+        for area in areas.areas().iter().filter(|area| area.end() == '\n') {
+            let Some((path, offset)) = self.file_around(area.extent) else { continue };
+            let mut config = self.boot_config(changes, area, (&path, offset))?;
+            for name in images.keys() {
+                config.add_initrd(&initrd_path(name));
+            }
+            let room = MAX_COMMAND_LINE.saturating_sub(config.len_before_arguments());
+            longest = longest.min(room + area.end().len_utf8());
+        }
+        Ok(longest)
+    }
+
+    /// The config around an area, as it is so far.
+    fn boot_config(
+        &self,
+        changes: &Changes,
+        area: &KargsArea,
+        (path, offset): (&str, u64),
+    ) -> Result<BootConfig> {
+        let text = changes.file(self, path)?.read_all(MAX_CONFIG)?;
+        let config = Extent::new(offset, area.extent.len()).and_then(|area| BootConfig::new(text, area));
+        config.ok_or_else(|| {
+            let found = format!("beyond {path}");
+            self.refuse_layout(area.extent.offset(), "kargs area", "one within its file", found)
+        })
     }
 
     /// The file around some bytes, and where in it they are.
@@ -293,6 +329,11 @@ impl BaseImage {
         changes.put(IGNITION_INFO, json);
         Ok(())
     }
+}
+
+/// How boot loaders call an initrd image that is added.
+fn initrd_path(name: &str) -> String {
+    format!("/images/{name}")
 }
 
 /// The length of a grown area: a power of two, so that images whose archives differ a little have the same layout.
