@@ -159,6 +159,43 @@ fn kernel_arguments_may_be_longer_than_their_area() {
     }
 }
 
+/// What the boot loaders say before the arguments takes its part of the 2046 bytes that all of them pass on whole.
+#[test]
+fn kernel_arguments_end_where_boot_loaders_end() {
+    let is_s390x = |image: &BaseImage| image.architecture() == Some(isogen::Architecture::S390x);
+    let more = large_archive(1).pack(Encoding::Stored).unwrap();
+    for image in images().filter(|image| image.kargs().is_some() && !is_s390x(image)) {
+        let name = image.source().name().to_owned();
+        let isolinux = image.volume().file("isolinux/isolinux.cfg").is_some();
+        for (edits, added) in
+            [(Edits::new(), ""), (Edits::new().initrd_image("more.img", &more), ",/images/more.img")]
+        {
+            let initrds = format!("initrd=/images/pxeboot/initrd.img,/images/ignition.img{added} ");
+            let initrds = if isolinux { initrds.len() } else { 0 };
+            let longest = 2046 - "BOOT_IMAGE=/images/pxeboot/vmlinuz ".len() - initrds;
+            let plan = |len| image.plan(&edits.clone().kargs(KargsEdit::Set("x".repeat(len))));
+            let new = sound(&plan(longest).unwrap(), &name);
+            assert_eq!(new.kargs().unwrap().current().unwrap().len(), longest, "{name}");
+            assert!(plan(longest + 1).unwrap_err().to_string().contains("too large"), "{name}");
+            // Nor does a later edit find room for more.
+            let later = Edits::new().kargs(KargsEdit::Set("x".repeat(longest + 1)));
+            assert!(new.plan(&later).is_err(), "{name}");
+        }
+    }
+}
+
+/// An area that was grown to the last byte shrinks when a boot loader says more before it.
+#[test]
+fn an_added_image_takes_its_room_from_the_arguments() {
+    let image = images().find(|image| image.source().name().contains("41.20241215.3.0-live.x86_64")).unwrap();
+    let grown = open(&image.plan(&Edits::new().kargs(KargsEdit::Set("x".repeat(1500)))).unwrap());
+    let more = large_archive(1).pack(Encoding::Stored).unwrap();
+    let new = sound(&grown.plan(&Edits::new().initrd_image("more.img", &more)).unwrap(), "more");
+    let len = |image: &BaseImage| image.kargs().unwrap().area_len();
+    assert_eq!(len(&grown) - len(&new), ",/images/more.img".len() as u64);
+    assert_eq!(new.kargs().unwrap().current().unwrap(), "x".repeat(1500));
+}
+
 #[test]
 fn a_minimal_iso_takes_more_initrd_images() {
     for image in images().filter(|image| image.kargs().is_some()) {

@@ -145,4 +145,5 @@ boots! {
     minimal_as_described
     minimal_laid_out_anew
     with_moved_boot_images
+    with_replaced_boot_image
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use crate::{INITRDS, KERNEL};
 use bytes::Bytes;
 use isogen::{
-    Archive, BaseImage, Contents, Edits, Encoding, FileOperations, KargsEdit, KargsOperations, Plan, Way,
+    Archive, BaseImage, Contents, Edits, Encoding, FileOperations, KargsEdit, KargsOperations, Plan, Source,
+    Way,
 };
 
 /// A config as users embed it.
@@ -14,6 +15,7 @@ const CONFIG: &[u8] = br#"{"ignition":{"version":"3.3.0"},"passwd":{"users":[{"n
 const ROOTFS_URL: &str = "http://192.0.2.1/rootfs?arch=x86_64&version=4.20";
 const KEYFILE_NAME: &str = "etc/coreos-firstboot-network/eth0.nmconnection";
 const EFIBOOT: &str = "images/efiboot.img";
+const ISOLINUX: &str = "isolinux/isolinux.bin";
 
 /// An image with what a boot of it has to show.
 #[derive(Debug)]
@@ -136,6 +138,21 @@ pub(crate) fn with_moved_boot_images(base: &BaseImage) -> Product {
     efiboot.resize(efiboot.len() + 4096, 0);
     let mut operations = FileOperations::new();
     operations.put_file(EFIBOOT, Contents::from(Bytes::from(efiboot)));
+    let plan = base.relayout(&operations).unwrap();
+    let new = BaseImage::from_source(Source::new("moved".into(), plan.len(), plan.clone())).unwrap();
+    for path in [EFIBOOT, ISOLINUX] {
+        assert_ne!(new.require_file(path).unwrap().extent, base.require_file(path).unwrap().extent);
+    }
+    Product::new(plan, default(base))
+}
+
+/// A new `isolinux.bin`, as it comes out of its package: nothing in its boot info table yet.
+pub(crate) fn with_replaced_boot_image(base: &BaseImage) -> Product {
+    let mut isolinux = base.file(ISOLINUX).unwrap().read_all(1 << 20).unwrap();
+    isolinux[8..64].fill(0);
+    isolinux.resize(isolinux.len() + 2048, 0);
+    let mut operations = FileOperations::new();
+    operations.put_file(ISOLINUX, Contents::from(Bytes::from(isolinux)));
     Product::new(base.relayout(&operations).unwrap(), default(base))
 }
 
