@@ -362,3 +362,68 @@ static UNIT: Struct = is(
     ],
 );
 static DROPIN: Struct = is(Name::Dropin, &[text("contents"), text("name").plain()]);
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::{Map, Value, json};
+
+    use super::*;
+    use crate::config::{self, Warning};
+    use crate::document::Document;
+
+    /// An object with all fields of all versions.
+    fn full(schema: &Struct) -> Value {
+        let fields = schema.fields.iter().map(|field| (field.name.to_owned(), value(&field.kind)));
+        Value::Object(fields.collect::<Map<_, _>>())
+    }
+
+    fn value(kind: &Kind) -> Value {
+        match kind {
+            Kind::Text => json!("a"),
+            Kind::Integer => json!(1),
+            Kind::Boolean => json!(true),
+            Kind::Struct(schema) => full(schema),
+            Kind::List(Item::Text, _) => json!(["a"]),
+            Kind::List(Item::Struct(schema), _) => json!([full(schema)]),
+        }
+    }
+
+    /// Types that were made from Ignition's own JSON schemas.
+    #[test]
+    fn the_types_of_every_version_know_the_same_fields() {
+        for spec in Spec::ALL {
+            let mut config = full(&CONFIG);
+            config["ignition"]["version"] = spec.as_str().into();
+            let text = config.to_string();
+            let ours = Document::parse(text.as_bytes()).unwrap();
+            let unknown: BTreeSet<String> =
+                ours.warnings.findings().iter().map(|finding| finding.pointer.clone()).collect();
+            let theirs = config::parse(text.as_bytes()).unwrap().warnings;
+            let unused: BTreeSet<String> = theirs
+                .iter()
+                .map(|warning| match warning {
+                    Warning::UnusedKey(path) => path.trim_start_matches('$').replace('.', "/"),
+                    Warning::Other(text) => panic!("{text}"),
+                })
+                .collect();
+            assert_eq!(unknown, unused, "{spec}");
+            assert_eq!(unknown.is_empty(), spec >= Spec::V3_5);
+            assert_eq!(Document::try_from(&ours.document.to_config().unwrap()).unwrap(), ours.document);
+        }
+    }
+
+    #[test]
+    fn fields_have_one_order() {
+        fn check(schema: &Struct) {
+            assert!(schema.fields.is_sorted_by_key(|field| field.name), "{:?}", schema.name);
+            for field in schema.fields {
+                if let Kind::Struct(schema) | Kind::List(Item::Struct(schema), _) = field.kind {
+                    check(schema);
+                }
+            }
+        }
+        check(&CONFIG);
+    }
+}

@@ -81,3 +81,48 @@ fn drop_special_bits(document: &mut Document) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(version: &str, rest: &str) -> Document {
+        let text = format!(r#"{{"ignition":{{"version":"{version}"}}{rest}}}"#);
+        Document::parse(text.as_bytes()).unwrap().document
+    }
+
+    #[test]
+    fn nothing_goes_back() {
+        let error = translate(&Document::empty(Spec::V3_3), Spec::V3_1).unwrap_err();
+        let expected = "a config of spec 3.3.0 cannot be translated to 3.1.0: only newer versions have all that it may hold";
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(translate(&Document::empty(Spec::V3_3), Spec::V3_3), Ok(Document::empty(Spec::V3_3)));
+    }
+
+    #[test]
+    fn an_advertisement_survives() {
+        let luks = r#","storage":{"luks":[{"clevis":{"tang":[{"advertisement":"{}","thumbprint":"t","url":"http://a"}]},"device":"/dev/a","name":"l"}]}"#;
+        assert_eq!(translate(&read("3.4.0", luks), Spec::V3_6), Ok(read("3.6.0", luks)));
+    }
+
+    #[test]
+    fn special_bits_go_on_the_way_to_the_version_that_honours_them() {
+        let with = |mode: i64| {
+            format!(
+                r#","storage":{{"directories":[{{"path":"/d","mode":{mode}}}],"files":[{{"path":"/f","mode":{mode}}}]}}"#
+            )
+        };
+        let old = read("3.0.0", &with(0o6755));
+        assert_eq!(translate(&old, Spec::V3_5), Ok(read("3.5.0", &with(0o6755))));
+        assert_eq!(translate(&old, Spec::V3_6), Ok(read("3.6.0", &with(0o755))));
+        let new = read("3.6.0", &with(0o6755));
+        assert_eq!(translate(&new, Spec::V3_6).as_ref(), Ok(&new));
+    }
+
+    #[test]
+    fn absent_plain_values_become_empty_ones() {
+        let old = read("3.2.0", r#","storage":{"links":[{"path":"/l"}],"raid":[{"name":"r"}]}"#);
+        let new = r#","storage":{"links":[{"path":"/l","target":""}],"raid":[{"level":"","name":"r"}]}"#;
+        assert_eq!(translate(&old, Spec::V3_3), Ok(read("3.3.0", new)));
+    }
+}
