@@ -107,7 +107,7 @@ fn nothing_is_written_where_a_config_or_the_result_is_bad() {
     assert!(errors.starts_with("bad.ign:4:10: error: /storage/files/1/path: "), "{errors}");
     let (code, text, errors) = outcome(&scratch, "ignition merge good.ign owned.ign -o out.ign");
     assert_eq!((code, text.as_str()), (1, ""));
-    let both = "out.ign:1:131: error: /storage/files/0/user: an owner has either an id or a name\n";
+    let both = "merged: error: /storage/files/0/user: an owner has either an id or a name\n";
     assert_eq!(errors, both);
     let (code, _, errors) = outcome(&scratch, "ignition merge --strict good.ign warned.ign -o out.ign");
     assert!(code == 1 && errors.contains("/colour"), "{errors}");

@@ -107,9 +107,10 @@ impl Checker {
                 continue;
             }
             let seen = seen.entry(field.group.unwrap_or(field.name)).or_default();
-            for (pointer, item) in node.items(field.name) {
+            for (index, item) in node.values(field.name).iter().enumerate() {
                 let key = key_of(key, item);
                 if seen.contains(&key) {
+                    let pointer = format!("{}/{index}", node.at(field.name));
                     self.error(pointer, format!("{key:?} is there already"));
                 } else {
                     seen.insert(key);

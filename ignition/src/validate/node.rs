@@ -48,11 +48,16 @@ impl<'a> Node<'a> {
         self.get(field).is_some_and(|found| *found == value)
     }
 
+    /// The entries of a list.
+    pub(crate) fn values(&self, field: &str) -> &'a [Value] {
+        self.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
     /// The entries of a list, each with its pointer.
     pub(crate) fn items(&self, field: &str) -> impl Iterator<Item = (String, &'a Value)> + use<'a> {
-        let at = self.at(field);
-        let items = self.get(field).and_then(Value::as_array).into_iter().flatten().enumerate();
-        items.map(move |(index, item)| (format!("{at}/{index}"), item))
+        let values = self.values(field);
+        let at = if values.is_empty() { String::new() } else { self.at(field) };
+        values.iter().enumerate().map(move |(index, item)| (format!("{at}/{index}"), item))
     }
 
     /// The texts of a list, each with its pointer.

@@ -206,15 +206,30 @@ fn unescape(text: &str) -> Result<Cow<'_, [u8]>, UrlError> {
     if !text.contains('%') {
         return Ok(text.as_bytes().into());
     }
-    let mut pieces = text.split('%');
-    let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
-    for piece in pieces {
-        let digits = piece.get(..2).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
-        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        bytes.push(byte.ok_or(UrlError::Percent)?);
-        bytes.extend(piece.bytes().skip(2));
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        rest = behind;
+        if *first != b'%' {
+            bytes.push(*first);
+            continue;
+        }
+        let Some(([high, low], behind)) = rest.split_first_chunk() else { return Err(UrlError::Percent) };
+        let (Some(high), Some(low)) = (digit(*high), digit(*low)) else { return Err(UrlError::Percent) };
+        bytes.push(high << 4 | low);
+        rest = behind;
     }
     Ok(bytes.into())
+}
+
+/// The value of a hexadecimal digit.
+fn digit(byte: u8) -> Option<u8> {
+    match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        b'A'..=b'F' => Some(byte - b'A' + 10),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

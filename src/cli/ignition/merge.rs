@@ -40,6 +40,9 @@ pub(in crate::cli) struct Merge {
     children: Vec<String>,
 }
 
+/// The name of the result in messages.
+const MERGED: &str = "merged";
+
 impl Merge {
     /// Findings go to stderr. Where one is an error, there is no result.
     pub(super) fn run(self) -> Result<ExitCode> {
@@ -50,8 +53,7 @@ impl Merge {
             let spec = self.spec.unwrap_or(merged.spec());
             let result = translate(&merged, spec)?;
             let text = if self.pretty { result.to_pretty() } else { format!("{result}\n") };
-            let file = self.output.clone().unwrap_or_else(|| "merged".to_owned());
-            reports.push(FileReport { file, findings: new_findings(&result, &text, &reports) });
+            reports.push(FileReport { file: MERGED.to_owned(), findings: new_findings(&result, &reports) });
             if !self.findings.is_failure(&reports) {
                 self.write(text.as_bytes())?;
             }
@@ -87,8 +89,8 @@ fn read_all(texts: Vec<Text>) -> (Vec<FileReport>, Vec<Document>) {
     (texts.into_iter().map(read).collect(), documents)
 }
 
-/// What is wrong with the result that was not with any of its parts.
-fn new_findings(result: &Document, text: &str, parts: &[FileReport]) -> Report {
+/// What is wrong with the result that was not with any of its parts. It has no lines: nobody has seen it yet.
+fn new_findings(result: &Document, parts: &[FileReport]) -> Report {
     let known: HashSet<&str> = parts
         .iter()
         .flat_map(|part| part.findings.findings())
@@ -96,6 +98,5 @@ fn new_findings(result: &Document, text: &str, parts: &[FileReport]) -> Report {
         .collect();
     let mut report = validate(result);
     report.retain(|finding| finding.severity == Severity::Error || !known.contains(finding.message.as_str()));
-    report.locate(text.as_bytes());
     report
 }
