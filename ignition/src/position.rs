@@ -36,8 +36,8 @@ const MAX_DEPTH: usize = 128;
 /// ```
 /// let text = b"{\n  \"storage\": {\"files\": [{}, {\"mode\": 644}]}\n}";
 /// let found = ignition::position::locate(text, &["/storage/files/1/mode", "/storage/files/1/path"]);
-/// assert_eq!(found[0].map(|it| (it.line, it.column)), Some((2, 40)));
-/// assert_eq!(found[1].map(|it| (it.line, it.column)), Some((2, 31)));
+/// assert_eq!(found[0].map(|it| (it.line, it.column)), Some((2, 38)));
+/// assert_eq!(found[1].map(|it| (it.line, it.column)), Some((2, 29)));
 /// ```
 #[must_use]
 pub fn locate(text: &[u8], pointers: &[&str]) -> Vec<Option<Position>> {

@@ -157,9 +157,9 @@ pub(crate) fn decode(source: &str) -> Result<Vec<u8>, UrlError> {
     if is_base64 {
         return BASE64.decode(data).map_err(UrlError::Base64);
     }
-    let bad =
-        data.chars().find(|it| !it.is_ascii() || it.is_ascii_control() || " `<>#\"{}|\\^[]".contains(*it));
-    if let Some(found) = bad {
+    let is_good = |byte: u8| byte.is_ascii_graphic() && !b"`<>#\"{}|\\^[]".contains(&byte);
+    if let Some(at) = data.bytes().position(|byte| !is_good(byte)) {
+        let found = data.get(at..).and_then(|rest| rest.chars().next()).unwrap_or_default();
         return Err(UrlError::Character { found });
     }
     unescape(data).map(Cow::into_owned)
