@@ -160,7 +160,21 @@ impl Document {
     ///
     /// Only when those types differ from the specification that this crate knows.
     pub fn to_config(&self) -> Result<Config, ConfigError> {
-        Ok(config::parse(self.to_string().as_bytes())?.config)
+        let mut document = self.clone();
+        if self.spec <= Spec::V3_2 {
+            document.spell_out_devices();
+        }
+        Ok(config::parse(document.to_string().as_bytes())?.config)
+    }
+
+    /// The types up to 3.2 want to have the devices of an array, be it an empty list.
+    fn spell_out_devices(&mut self) {
+        let arrays = self.root.get_mut("storage").and_then(|storage| storage.get_mut("raid"));
+        for array in arrays.and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Value::Object(array) = array {
+                array.entry("devices").or_insert_with(|| Vec::<Value>::new().into());
+            }
+        }
     }
 
     /// The config as JSON over several lines, with a final newline.
@@ -316,4 +330,19 @@ fn expected(kind: &Kind) -> &'static str {
 
 fn wrong_kind(pointer: &str, expected: &'static str, found: &Json) -> ReadError {
     ReadError::Kind { pointer: pointer.to_owned(), position: None, expected, found: found.kind() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_mandatory_in_old_types_may_be_absent() {
+        let text = r#"{"ignition":{"security":{"tls":{"certificateAuthorities":[{}]}},"version":"3.0.0"},"storage":{"raid":[{}]}}"#;
+        let document = Document::parse(text.as_bytes()).unwrap().document;
+        let raid = r#""storage":{"raid":[{"level":"","name":""}]}"#;
+        assert!(document.to_string().contains(raid), "{document}");
+        let config = document.to_config().unwrap();
+        assert_eq!(Document::try_from(&config).unwrap(), document);
+    }
 }

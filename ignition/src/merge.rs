@@ -61,7 +61,11 @@ impl Merge {
                 (_, None, None) => return None,
                 (Kind::List(..), ..) => self.lists(schema, field, [parent, child])?,
                 (Kind::Struct(schema), Some(Value::Object(old)), Some(Value::Object(new))) => {
-                    self.objects(schema, old, new).into()
+                    let merged = self.objects(schema, old, new);
+                    if merged.is_empty() {
+                        return None;
+                    }
+                    merged.into()
                 }
                 (_, old, new) => new.or(old)?.clone(),
             };

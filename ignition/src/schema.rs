@@ -173,7 +173,7 @@ static IGNITION_CONFIG: Struct =
 static PROXY: Struct =
     is(Name::Proxy, &[text("httpProxy"), text("httpsProxy"), texts("noProxy", Key::Itself)]);
 static SECURITY: Struct = is(Name::Section, &[object("tls", &TLS)]);
-static TLS: Struct = is(Name::Tls, &[list("certificateAuthorities", &REFERENCE, "source")]);
+static TLS: Struct = is(Name::Tls, &[list("certificateAuthorities", &AUTHORITY, "source")]);
 static TIMEOUTS: Struct = is(Name::Section, &[integer("httpResponseHeaders"), integer("httpTotal")]);
 
 /// Contents of a file or a key.
@@ -181,10 +181,20 @@ static RESOURCE: Struct = is(
     Name::Resource,
     &[text("compression"), HEADERS, text("source"), object("verification", &VERIFICATION)],
 );
-/// A config or an authority, which could not be compressed at first.
+/// A config, which could not be compressed at first.
 static REFERENCE: Struct = is(
     Name::Resource,
     &[text("compression").since(Spec::V3_1), HEADERS, text("source"), object("verification", &VERIFICATION)],
+);
+/// An authority, which could not be compressed either, and had to say where it is.
+static AUTHORITY: Struct = is(
+    Name::Resource,
+    &[
+        text("compression").since(Spec::V3_1),
+        HEADERS,
+        text("source").plain_until(Spec::V3_0),
+        object("verification", &VERIFICATION),
+    ],
 );
 const HEADERS: Field =
     Field::new("httpHeaders", Kind::List(Item::Struct(&HEADER), Key::Header)).since(Spec::V3_1);

@@ -51,7 +51,7 @@ fn every_case_is_as_valid_as_it_says() {
                 report.to_text("case")
             );
         };
-        is_valid(&case.parent(), true, "parent");
+        is_valid(&case.parent(), case.parent_valid, "parent");
         is_valid(&case.child(), case.child_valid, "child");
         is_valid(&case.expected(), case.valid, "result");
     }

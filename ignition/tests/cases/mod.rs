@@ -1,8 +1,8 @@
 //! The merge cases in `tests/merge/*.json`, for all tests that want them.
 //!
 //! A file holds a list of cases: `parent`, `child` and what they merge to, each a config without its version, which is
-//! `spec` (3.3.0 unless given) or `parentSpec` and `childSpec`. A case says with `childValid` and `valid` where the child
-//! alone or the result is no valid config, and with `engine` where the real engine would want to fetch something.
+//! `spec` (3.3.0 unless given) or `parentSpec` and `childSpec`. A case says with `parentValid`, `childValid` and `valid`
+//! where one alone or the result is no valid config, and with `engine` where the real engine would want to fetch something.
 
 #![allow(dead_code, reason = "no test program needs all of it")]
 
@@ -24,6 +24,8 @@ pub(crate) struct Case {
     parent: Value,
     child: Value,
     expected: Value,
+    #[serde(default = "yes")]
+    pub(crate) parent_valid: bool,
     #[serde(default = "yes")]
     pub(crate) child_valid: bool,
     #[serde(default = "yes")]
