@@ -14,7 +14,7 @@
 //! | boot info table of isolinux | follows its file |
 //! | MBR and both GPTs | new size, new end, new checksums; identifiers stay |
 //! | `coreiso+`, `coreKarg` headers | follow their areas; zeroed where a file around an area goes |
-//! | application's field of the volume descriptor | says that there is a [new layout, and why](mark) |
+//! | application's field of the volume descriptor | says that there is a [new layout, and why](BaseImage::layout_reason) |
 //! | HFS+ and Apple partition map (ppc64le) | zeroed: they describe places that are no longer true |
 //!
 //! What points at bytes that move must point at the beginning of a file, or the image is refused: nobody could say where
