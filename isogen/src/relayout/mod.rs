@@ -20,9 +20,8 @@
 //! What points at bytes that move must point at the beginning of a file, or the image is refused: nobody could say where
 //! it should point afterwards. What points at bytes that stay is kept as it is, right or wrong.
 //!
-//! An image for ppc64le keeps everything that POWER firmware starts from a CD or a disk: the ISO 9660 trees with
-//! `ppc/bootinfo.txt` and `boot/grub`, and its MBR with the PReP partition's type. What it loses is the way in through
-//! HFS+, which only old Macintosh firmware takes.
+//! An image for ppc64le keeps what POWER firmware starts: the ISO 9660 tree with `ppc/bootinfo.txt` and `boot/grub`, and
+//! the protective MBR. What it loses is the way in through HFS+ and the Apple partition map.
 
 mod boot_config;
 mod boot_images;
