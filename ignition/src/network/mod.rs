@@ -1,300 +1,44 @@
-//! nmstate documents to `NetworkManager` keyfiles, through the `nmstate` crate and in this process.
+//! Static networks: nmstate documents to `NetworkManager` keyfiles, for one host or for all of an image.
 //!
-//! The generator is a large library that was written for trusted input. It therefore runs behind three fences: a
-//! size limit, a catch for panics, and a check of the file names it makes up. What it leaves to chance (the numbers of
-//! routing rules, the owner of a port with two controllers, the order of some files) is settled or refused, so that
-//! one document always gives the same files.
+//! * [`keyfiles`] turns one document into keyfiles, through the `nmstate` crate and in this process. The generator is a
+//!   large library that was written for trusted input. It therefore runs behind three fences: limits on size, a catch
+//!   for panics, and a check of the file names it makes up. What it leaves to chance (the numbers of routing rules,
+//!   the owner of a port with two controllers, the order of some files) is settled or refused, so that one document
+//!   always gives the same files.
+//! * [`HostNetwork`] is a document with the MAC addresses that tell its machine. [`check::check`] looks at all hosts of
+//!   an image before there is one; [`Networks::generate`] makes their files, for the early boot of a minimal ISO or a
+//!   PXE boot and for the Ignition config of a full ISO. A [`KeyfileCache`] remembers the work for the next time.
+//! * [`SCRIPT`] picks a machine's host at boot and gives its keyfiles the names that the kernel gave to its interfaces.
 //!
 //! Nothing here looks at the network of the machine it runs on.
 
+mod cache;
+mod error;
+mod generate;
+mod host;
+mod input;
 mod isolation;
 mod keyfile;
+mod mac;
+mod parallel;
+mod payload;
+mod policy;
+mod version;
+mod yaml;
 
-use std::collections::BTreeMap;
-
-use nmstate::{NetworkState, NmstateError};
-
+pub use cache::KeyfileCache;
+pub use error::{HostError, NetworkError};
+pub use generate::{MAX_BRACKETS, MAX_DOCUMENT_LEN, keyfiles};
+pub use host::{HostNetwork, MacInterface};
+pub use input::{InputError, read_hosts};
 pub use keyfile::Keyfile;
+pub use mac::{MacAddr, MacError};
+pub use payload::{
+    EntryKind, IgnitionFiles, IgnitionUnit, InitrdOptions, NetworkEntry, Networks, Proxy, SCRIPT, SCRIPT_PATH,
+};
+pub use version::{Generation, needs_nmstatectl};
 
-/// Most bytes of one document.
+/// Most hosts of one image.
 ///
-/// A host with hundreds of interfaces needs some 100 KiB, and the area for network files in an image holds
-/// 256 KiB after compression. The generator's time grows with the square of the number of interfaces or rules;
-/// at this limit it stays within a few seconds.
-pub const MAX_DOCUMENT_LEN: usize = 512 << 10;
-
-/// Most opening brackets and braces in one document.
-///
-/// The YAML reader takes time in the square of their nesting, minutes for a document full of them. They are
-/// counted whether they nest or not, since only a YAML reader could tell. A JSON document for a thousand interfaces
-/// has about half as many.
-pub const MAX_BRACKETS: usize = 16 << 10;
-
-/// The name under which the generator files its keyfiles.
-const BACKEND: &str = "NetworkManager";
-
-/// Why a document gave no keyfiles.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum NetworkError {
-    /// The document is longer than [`MAX_DOCUMENT_LEN`].
-    #[error("the nmstate document has {len} bytes; at most {MAX_DOCUMENT_LEN} are accepted")]
-    TooLarge {
-        /// Length of the document.
-        len: usize,
-    },
-    /// The document has more than [`MAX_BRACKETS`] opening brackets and braces.
-    #[error("the nmstate document has {found} opening brackets; at most {MAX_BRACKETS} are accepted")]
-    TooManyBrackets {
-        /// How many it has.
-        found: usize,
-    },
-    /// The document is not text.
-    #[error("the nmstate document is not UTF-8 text")]
-    NotText(#[source] std::str::Utf8Error),
-    /// The document is neither YAML nor JSON, or not a network state.
-    #[error("parsing nmstate")]
-    Parse(#[source] NmstateError),
-    /// Two interfaces name the same port. The generator would give it to either of them at random when one of the
-    /// two is down.
-    #[error("interface {port} is a port of both {first} and {second}")]
-    AmbiguousPort {
-        /// The port.
-        port: String,
-        /// The interface that names it first, in alphabetical order.
-        first: String,
-        /// The other interface.
-        second: String,
-    },
-    /// The document describes a state for which no keyfiles can be made.
-    #[error("generating configuration from nmstate")]
-    Generate(#[source] NmstateError),
-    /// The generator panicked. The document may be at fault, the generator certainly is.
-    #[error("the nmstate library failed on this document: {message}")]
-    Panic {
-        /// What the generator said.
-        message: String,
-    },
-    /// The generator answered without its `NetworkManager` part.
-    #[error("the nmstate library generated no {BACKEND} configuration")]
-    NoKeyfiles,
-    /// A profile name in the document makes a file name that must not be written.
-    #[error("nmstate profile gives the unsafe keyfile name {name:?}")]
-    UnsafeName {
-        /// The offending file name.
-        name: String,
-    },
-}
-
-/// Generates the keyfiles for one host's nmstate document, YAML or JSON.
-///
-/// The files come in the order of their names. Two profiles of one name give two files of one name. A document
-/// without interfaces gives no files and no error.
-///
-/// # Errors
-///
-/// When the document is too long, not text, not a network state or not realisable, when the generator panics, and
-/// when two interfaces name one port or a profile name holds a slash or a control character.
-///
-/// # Examples
-///
-/// ```
-/// let files = ignition::network::keyfiles(
-///     b"interfaces: [{name: eth1, type: ethernet, state: up, ipv4: {enabled: true, dhcp: true}}]",
-/// )?;
-/// assert_eq!(files[0].name, "eth1.nmconnection");
-/// # Ok::<(), ignition::network::NetworkError>(())
-/// ```
-pub fn keyfiles(document: &[u8]) -> Result<Vec<Keyfile>, NetworkError> {
-    check_size(document)?;
-    let text = std::str::from_utf8(document).map_err(NetworkError::NotText)?;
-    let generated =
-        isolation::run(|| generate(text)).map_err(|message| NetworkError::Panic { message })??;
-    let mut keyfiles = generated
-        .into_iter()
-        .map(|(name, contents)| Keyfile::from_generated(name, contents))
-        .collect::<Result<Vec<_>, _>>()?;
-    keyfiles.sort();
-    Ok(keyfiles)
-}
-
-fn check_size(document: &[u8]) -> Result<(), NetworkError> {
-    let len = document.len();
-    if len > MAX_DOCUMENT_LEN {
-        return Err(NetworkError::TooLarge { len });
-    }
-    let found = document.iter().filter(|byte| b"[{".contains(byte)).count();
-    if found > MAX_BRACKETS {
-        return Err(NetworkError::TooManyBrackets { found });
-    }
-    Ok(())
-}
-
-fn generate(text: &str) -> Result<Vec<(String, String)>, NetworkError> {
-    let state = parse(text).map_err(NetworkError::Parse)?;
-    check_ports(&state)?;
-    let mut backends = state.gen_conf().map_err(NetworkError::Generate)?;
-    backends.remove(BACKEND).ok_or(NetworkError::NoKeyfiles)
-}
-
-/// Refuses a port with two controllers. Interfaces that are to go or to be left alone control nothing.
-fn check_ports(state: &NetworkState) -> Result<(), NetworkError> {
-    let mut controllers = BTreeMap::new();
-    for interface in state.interfaces.iter().filter(|i| !i.is_absent() && !i.is_ignore()) {
-        for port in interface.ports().unwrap_or_default() {
-            let name = interface.name();
-            let known = *controllers.entry(port).or_insert(name);
-            if known != name {
-                let (first, second) = (known.min(name).to_owned(), known.max(name).to_owned());
-                return Err(NetworkError::AmbiguousPort { port: port.to_owned(), first, second });
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Parses a document; documents pasted from web pages, whose indentation holds no-break spaces, get a second try.
-fn parse(text: &str) -> Result<NetworkState, NmstateError> {
-    const NO_BREAK_SPACE: char = '\u{a0}';
-    NetworkState::new_from_yaml(text).or_else(|error| {
-        if text.contains(NO_BREAK_SPACE) {
-            NetworkState::new_from_yaml(&text.replace(NO_BREAK_SPACE, " "))
-        } else {
-            Err(error)
-        }
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::error::Error as _;
-
-    use super::*;
-
-    fn names(document: &str) -> Vec<String> {
-        keyfiles(document.as_bytes()).unwrap().into_iter().map(|file| file.name).collect()
-    }
-
-    fn only(document: &str) -> String {
-        let [file] = <[Keyfile; 1]>::try_from(keyfiles(document.as_bytes()).unwrap()).unwrap();
-        file.contents
-    }
-
-    #[test]
-    fn a_static_address() {
-        let document = "
-interfaces: [{name: eth0, type: ethernet, state: up, ipv4: {enabled: true, address: [{ip: 192.0.2.10, prefix-length: 24}]}}]
-routes: {config: [{destination: 0.0.0.0/0, next-hop-address: 192.0.2.1, next-hop-interface: eth0, table-id: 254}]}
-dns-resolver: {config: {search: [lab.example.com], server: [192.0.2.53]}}";
-        let keyfile = "\
-[connection]
-autoconnect=true
-autoconnect-slaves=-1
-id=eth0
-interface-name=eth0
-type=802-3-ethernet
-uuid=dfd202f5-562f-5f07-8f2a-a7717756fb70
-
-[ipv4]
-address0=192.0.2.10/24
-dhcp-timeout=2147483647
-dns=192.0.2.53
-dns-priority=40
-dns-search=lab.example.com
-method=manual
-route0=0.0.0.0/0,192.0.2.1,0
-route0_options=table=254
-
-[ipv6]
-dhcp-timeout=2147483647
-method=disabled
-";
-        assert_eq!(only(document), keyfile);
-    }
-
-    #[test]
-    fn files_are_named_after_their_profiles_and_sorted() {
-        let document = "interfaces:
-- {name: eth1, type: ethernet, state: up, profile-name: uplink}
-- {name: bond0.404, type: vlan, state: up, vlan: {id: 404, base-iface: bond0}}
-- {name: bond0, type: bond, state: up, link-aggregation: {mode: active-backup, port: [eth1, a0]}}
-- {name: a0, type: ethernet, state: up}
-- {name: old, type: ethernet, state: absent}";
-        let expected = ["a0", "bond0.404", "bond0", "uplink"].map(|name| format!("{name}.nmconnection"));
-        assert_eq!(names(document), expected);
-        assert_eq!(names("interfaces: []"), [""; 0]);
-        assert_eq!(names("{}"), [""; 0]);
-    }
-
-    #[test]
-    fn routing_rules_are_numbered_alike_every_time() {
-        let rules: Vec<String> = (0..12)
-            .map(|i| format!("{{ip-to: 198.51.{i}.0/24, route-table: 254, priority: {}}}", 500 - i))
-            .collect();
-        let document = format!(
-            "interfaces: [{{name: eth0, type: ethernet, state: up, ipv4: {{enabled: true, dhcp: true}}}}]
-route-rules: {{config: [{}]}}",
-            rules.join(", ")
-        );
-        let first = only(&document);
-        assert!(first.contains("routing-rule0=priority 489 to 198.51.11.0/24 table 254\n"), "{first}");
-        assert!((0..8).all(|_| only(&document) == first));
-    }
-
-    #[test]
-    fn yaml_and_json_mean_the_same() {
-        let yaml = "interfaces: [{name: eth0, type: ethernet, state: up, mtu: 9000}]";
-        let json = r#"{"interfaces": [{"name": "eth0", "type": "ethernet", "state": "up", "mtu": "9000"}]}"#;
-        assert_eq!(only(yaml), only(json));
-    }
-
-    #[test]
-    fn no_break_spaces_are_forgiven_but_kept_where_they_parse() {
-        let pasted = "interfaces:\n-\u{a0}name: eth0\n\u{a0} type: ethernet\n\u{a0}\u{a0}state: up\n";
-        assert_eq!(names(pasted), ["eth0.nmconnection"]);
-        let meant = "interfaces: [{name: eth0, type: ethernet, state: up, profile-name: \"a\u{a0}b\"}]";
-        assert_eq!(names(meant), ["a\u{a0}b.nmconnection"]);
-    }
-
-    #[test]
-    fn a_port_of_two_controllers_is_refused() {
-        for state in ["up", "down"] {
-            let document = format!(
-                "interfaces:
-- {{name: vrf0, type: vrf, state: {state}, vrf: {{port: [eth0], route-table-id: 7}}}}
-- {{name: bond0, type: bond, state: up, link-aggregation: {{mode: active-backup, port: [eth0]}}}}"
-            );
-            let error = keyfiles(document.as_bytes()).unwrap_err();
-            assert_eq!(error.to_string(), "interface eth0 is a port of both bond0 and vrf0");
-        }
-    }
-
-    #[test]
-    fn refusals_name_the_step_and_the_reason() {
-        let chain = |document: &str| {
-            let error = keyfiles(document.as_bytes()).unwrap_err();
-            (error.to_string(), error.source().map(ToString::to_string).unwrap_or_default())
-        };
-        let (step, reason) = chain("colour: blue");
-        assert!(step == "parsing nmstate" && reason.contains("colour"), "{step}: {reason}");
-        let (step, reason) = chain("dns-resolver: {config: {server: [192.0.2.1]}}");
-        assert!(step.starts_with("generating") && reason.contains("interface"), "{step}: {reason}");
-        let (step, _) =
-            chain("interfaces: [{name: a, type: ethernet, state: up, profile-name: ../../etc/shadow}]");
-        assert!(step.contains("\"../../etc/shadow.nmconnection\""), "{step}");
-    }
-
-    #[test]
-    fn what_is_no_document_is_refused() {
-        assert!(matches!(keyfiles(b"\xff\xfe"), Err(NetworkError::NotText(_))));
-        let long = vec![b' '; MAX_DOCUMENT_LEN + 1];
-        assert!(matches!(keyfiles(&long), Err(NetworkError::TooLarge { .. })));
-    }
-
-    #[test]
-    fn nesting_costs_little_time() {
-        let deep = |count: usize| keyfiles("{a: ".repeat(count).as_bytes());
-        assert!(matches!(deep(MAX_BRACKETS), Err(NetworkError::Parse(_))));
-        assert!(matches!(deep(MAX_BRACKETS + 1), Err(NetworkError::TooManyBrackets { .. })));
-    }
-}
+/// Machines look at the files of all of them at boot.
+pub const MAX_HOSTS: usize = 100_000;

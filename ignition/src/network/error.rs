@@ -1,0 +1,109 @@
+//! Why a document or a set of hosts gave nothing.
+
+use nmstate::NmstateError;
+
+use super::generate::BACKEND;
+use super::{MAX_BRACKETS, MAX_DOCUMENT_LEN};
+
+/// Why a document gave no keyfiles.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NetworkError {
+    /// The document is longer than [`MAX_DOCUMENT_LEN`].
+    #[error("the nmstate document has {len} bytes; at most {MAX_DOCUMENT_LEN} are accepted")]
+    TooLarge {
+        /// Length of the document.
+        len: usize,
+    },
+    /// The document has more than [`MAX_BRACKETS`] opening brackets and braces.
+    #[error("the nmstate document has {found} opening brackets; at most {MAX_BRACKETS} are accepted")]
+    TooManyBrackets {
+        /// How many it has.
+        found: usize,
+    },
+    /// The document would be too large with its YAML aliases resolved.
+    #[error("the nmstate document has {found} YAML aliases, which may stand for too much")]
+    TooManyAliases {
+        /// How many it has.
+        found: usize,
+    },
+    /// The document is not text.
+    #[error("the nmstate document is not UTF-8 text")]
+    NotText(#[source] std::str::Utf8Error),
+    /// The document is neither YAML nor JSON, or not a network state.
+    #[error("parsing nmstate")]
+    Parse(#[source] NmstateError),
+    /// The document is no YAML.
+    #[error("parsing YAML")]
+    Yaml(#[source] serde_yaml_ng::Error),
+    /// Two interfaces name the same port. The generator would give it to either of them at random when one of the
+    /// two is down.
+    #[error("interface {port} is a port of both {first} and {second}")]
+    AmbiguousPort {
+        /// The port.
+        port: String,
+        /// The interface that names it first, in alphabetical order.
+        first: String,
+        /// The other interface.
+        second: String,
+    },
+    /// The document describes a state for which no keyfiles can be made.
+    #[error("generating configuration from nmstate")]
+    Generate(#[source] NmstateError),
+    /// The generator panicked. The document may be at fault, the generator certainly is.
+    #[error("the nmstate library failed on this document: {message}")]
+    Panic {
+        /// What the generator said.
+        message: String,
+    },
+    /// The generator answered without its `NetworkManager` part.
+    #[error("the nmstate library generated no {BACKEND} configuration")]
+    NoKeyfiles,
+    /// A profile name in the document makes a file name that must not be written.
+    #[error("nmstate profile gives the unsafe keyfile name {name:?}")]
+    UnsafeName {
+        /// The offending file name.
+        name: String,
+    },
+}
+
+/// Why a set of hosts gave no files.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// The document of a host gave no keyfiles.
+    #[error("network of {host}")]
+    Document {
+        /// The host.
+        host: String,
+        /// Why.
+        #[source]
+        source: NetworkError,
+    },
+    /// The document of a host has no interfaces that are to be up or down.
+    #[error("the network of {host} has no interfaces")]
+    NoInterfaces {
+        /// The host.
+        host: String,
+    },
+    /// A host has no MAC addresses to know it by.
+    #[error("the network of {host} has no MAC addresses that would tell which machine it is for")]
+    NoMacs {
+        /// The host.
+        host: String,
+    },
+    /// Two profiles of a host have one file name.
+    #[error("the network of {host} gives two keyfiles of the name {name:?}")]
+    DuplicateKeyfile {
+        /// The host.
+        host: String,
+        /// The file name.
+        name: String,
+    },
+    /// There are more hosts than one image is for.
+    #[error("{found} hosts; at most {max} are accepted", max = super::MAX_HOSTS)]
+    TooManyHosts {
+        /// How many there are.
+        found: usize,
+    },
+}
