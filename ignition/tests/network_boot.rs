@@ -1,0 +1,330 @@
+//! Runs the early-boot script for real: in scratch roots whose interfaces are made up, under every POSIX shell there is,
+//! and in a network namespace with interfaces of the kernel.
+//!
+//! A missing shell is reported and skipped, unless `KINDLING_REQUIRE_TOOLS=1` makes that a failure.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "test code: what is not as expected must stop the test"
+)]
+
+mod network;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use ignition::network::{
+    EntryKind, Generation, HostNetwork, InitrdOptions, KeyfileCache, Networks, SCRIPT, SCRIPT_PATH,
+};
+use network::{BOND, PAIR, VLAN, host, mac};
+use tempfile::TempDir;
+
+/// Shells with the arguments that make them one.
+const SHELLS: &[&[&str]] = &[&["dash"], &["busybox", "sh"], &["bash", "--posix"]];
+
+fn missing(what: &str) {
+    assert_ne!(std::env::var("KINDLING_REQUIRE_TOOLS").as_deref(), Ok("1"), "{what} is required");
+    eprintln!("SKIPPED: {what} is not there");
+}
+
+fn shells() -> Vec<&'static [&'static str]> {
+    let works = |shell: &&&'static [&'static str]| {
+        let works = Command::new(shell[0]).args(&shell[1..]).args(["-c", "exit 7"]).status();
+        let works = works.is_ok_and(|status| status.code() == Some(7));
+        if !works {
+            missing(shell[0]);
+        }
+        works
+    };
+    SHELLS.iter().filter(works).copied().collect()
+}
+
+/// A machine that has files of hosts, and interfaces by name and MAC address.
+struct Machine {
+    folder: TempDir,
+}
+
+impl Machine {
+    fn new(hosts: &[HostNetwork], generation: Generation, interfaces: &[(&str, String)]) -> Self {
+        let folder = tempfile::Builder::new().prefix("with space ").tempdir().unwrap();
+        let machine = Self { folder };
+        let networks = Networks::generate(hosts, generation, &KeyfileCache::default()).unwrap();
+        for entry in networks.initrd(&InitrdOptions::default()) {
+            if let EntryKind::File { mode, contents } = entry.kind {
+                machine.write(&entry.path, &contents);
+                let permissions = fs::Permissions::from_mode(mode.into());
+                fs::set_permissions(machine.path(&entry.path), permissions).unwrap();
+            }
+        }
+        machine.write(SCRIPT_PATH, SCRIPT.as_bytes());
+        machine.write("/sys/class/net/lo/address", b"00:00:00:00:00:00\n");
+        machine.write("/sys/class/net/bonding_masters", b"");
+        for (name, mac) in interfaces {
+            machine.write(&format!("/sys/class/net/{name}/address"), format!("{mac}\n").as_bytes());
+        }
+        machine.write("/etc/initrd-release", b"");
+        machine.write("/etc/coreos-firstboot-network/default_connection.nmconnection", b"old");
+        machine
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.folder.path().join(path.trim_start_matches('/'))
+    }
+
+    fn write(&self, path: &str, contents: &[u8]) {
+        fs::create_dir_all(self.path(path).parent().unwrap()).unwrap();
+        fs::write(self.path(path), contents).unwrap();
+    }
+
+    fn program(&self, path: &str, script: &str) {
+        self.write(path, format!("#!/bin/sh\n{script}\n").as_bytes());
+        fs::set_permissions(self.path(path), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn command(&self, shell: &[&str]) -> Command {
+        let mut command = Command::new(shell[0]);
+        command.args(&shell[1..]).arg(self.path(SCRIPT_PATH));
+        command.env("NETWORK_ROOT", self.folder.path()).env("SETTLE_INTERVAL", "0");
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{}:{path}", self.path("/bin").display()));
+        command
+    }
+
+    /// Runs the script, and gives what it logged.
+    fn boot(&self, shell: &[&str]) -> String {
+        log(self.command(shell).output().unwrap())
+    }
+
+    fn files(&self, folder: &str) -> BTreeMap<String, String> {
+        let entries = fs::read_dir(self.path(folder)).into_iter().flatten().map(Result::unwrap);
+        let file = |entry: fs::DirEntry| {
+            (entry.file_name().into_string().unwrap(), fs::read_to_string(entry.path()).unwrap())
+        };
+        entries.map(file).collect()
+    }
+
+    fn keyfiles(&self) -> BTreeMap<String, String> {
+        assert!(!self.path("/run/static-network").exists(), "nothing is left behind");
+        let files = self.files("/etc/coreos-firstboot-network");
+        files.into_iter().map(|(name, text)| (name.replace(".nmconnection", ""), text)).collect()
+    }
+
+    /// That nothing is changed.
+    fn assert_untouched(&self) {
+        let old = ("default_connection".to_owned(), "old".to_owned());
+        assert_eq!(self.keyfiles(), BTreeMap::from([old]));
+    }
+}
+
+fn log(output: Output) -> String {
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), errors.as_str()), (Some(0), ""));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Boots a machine with keyfiles of hosts under every shell. The machine and its log have to be the same.
+fn boot(hosts: &[HostNetwork], interfaces: &[(&str, String)]) -> (Machine, String) {
+    let mut first: Option<(Machine, String)> = None;
+    for shell in shells() {
+        let machine = Machine::new(hosts, Generation::Keyfiles, interfaces);
+        let log = machine.boot(shell).replace(machine.folder.path().to_str().unwrap(), "");
+        if let Some((other, other_log)) = &first {
+            assert_eq!((machine.keyfiles(), &log), (other.keyfiles(), other_log), "{shell:?}");
+        }
+        first.get_or_insert((machine, log));
+    }
+    first.unwrap()
+}
+
+fn values<'a>(keyfile: &'a str, key: &str) -> Vec<&'a str> {
+    keyfile.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix('=')).collect()
+}
+
+#[test]
+fn the_host_of_the_machine_is_chosen_and_its_interfaces_are_renamed() {
+    let hosts = [host(PAIR, 16), host(BOND, 32), host(VLAN, 48)];
+    // The addresses are in lower case in the map, and in upper case here.
+    let interfaces = [("ens3f0", mac(32).to_uppercase()), ("ens3f1", mac(33).to_uppercase())];
+    let (machine, log) = boot(&hosts, &interfaces);
+    let files = machine.keyfiles();
+    assert_eq!(files.keys().collect::<Vec<_>>(), ["bond0", "bond0.404", "ens3f0", "ens3f1"]);
+    for name in ["ens3f0", "ens3f1"] {
+        assert_eq!(values(&files[name], "interface-name"), [name]);
+        assert_eq!(values(&files[name], "id"), [name]);
+        assert_eq!(values(&files[name], "master"), ["bond0"]);
+    }
+    assert_eq!(values(&files["bond0"], "primary"), ["ens3f1"]);
+    assert_eq!(values(&files["bond0.404"], "parent"), ["bond0"]);
+    assert_eq!(log.lines().count(), 6, "{log}");
+    assert!(log.contains(" is for this machine: eth0/ens3f0 eth1/ens3f1\n"), "{log}");
+    assert!(log.ends_with(": 4 keyfiles are in /etc/coreos-firstboot-network\n"), "{log}");
+    let mode = fs::metadata(machine.path("/etc/coreos-firstboot-network/bond0.nmconnection")).unwrap();
+    assert_eq!(mode.permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn swapped_names_stay_with_their_addresses() {
+    let (machine, _) = boot(&[host(PAIR, 16)], &[("eth1", mac(16)), ("eth0", mac(17))]);
+    let files = machine.keyfiles();
+    assert_eq!(files.keys().collect::<Vec<_>>(), ["eth0", "eth1"]);
+    for (name, address) in [("eth1", "192.0.2.10/24"), ("eth0", "192.0.2.130/25")] {
+        assert_eq!(values(&files[name], "interface-name"), [name]);
+        assert_eq!(values(&files[name], "address0"), [address]);
+    }
+    // The rule moves with the interface; a search domain that is called like one does not.
+    let all = files.values().cloned().collect::<String>();
+    assert!(all.contains(" iif eth0 ") && !all.contains(" iif eth1 "), "{all}");
+    assert!(all.contains("dns-search=eth0"), "{all}");
+}
+
+#[test]
+fn nothing_is_changed_without_a_host_for_the_machine() {
+    let (machine, log) = boot(&[host(PAIR, 16), host(BOND, 32)], &[("eth0", mac(1)), ("eth1", mac(2))]);
+    machine.assert_untouched();
+    assert_eq!(log, "static network: no host has an interface of this machine: nothing is changed\n");
+}
+
+#[test]
+fn nothing_is_done_without_hosts() {
+    let (machine, log) = boot(&[], &[]);
+    machine.assert_untouched();
+    assert_eq!(log, "static network: there is no /etc/assisted/network: nothing to do\n");
+}
+
+#[test]
+fn what_an_absent_interface_was_meant_for_is_kept_unless_another_has_its_name() {
+    let (machine, log) = boot(&[host(BOND, 16)], &[("ens3", mac(16))]);
+    assert_eq!(machine.keyfiles().into_keys().collect::<Vec<_>>(), ["bond0", "bond0.404", "ens3", "eth1"]);
+    assert!(log.contains(" eth0/ens3; not here: eth1\n"), "{log}");
+    // The machine's eth1 is the host's eth0, and the host's eth1 is not here: its address must not go to it.
+    let (machine, log) = boot(&[host(PAIR, 16)], &[("eth1", mac(16))]);
+    let files = machine.keyfiles();
+    assert_eq!(files.keys().collect::<Vec<_>>(), ["eth1"]);
+    assert_eq!(values(&files["eth1"], "address0"), ["192.0.2.10/24"]);
+    assert!(log.contains("warning: host0: eth1.nmconnection is left out"), "{log}");
+}
+
+#[test]
+fn long_names_of_vlans_are_cut_and_stay_apart() {
+    let (machine, _) = boot(&[host(VLAN, 16)], &[("enp94s0f0np0", mac(16)), ("ens9", mac(17))]);
+    let files = machine.keyfiles();
+    let names = ["enp94s0f0n.2507", "enp94s0f0np0", "ens9", "ens9.2507"];
+    assert_eq!(files.keys().collect::<Vec<_>>(), names);
+    assert_eq!(values(&files["enp94s0f0n.2507"], "parent"), ["enp94s0f0np0"]);
+    assert_eq!(values(&files["enp94s0f0n.2507"], "interface-name"), ["enp94s0f0n.2507"]);
+    assert_eq!(values(&files["ens9"], "autoconnect"), ["true"]);
+    // Both would be cut to the same name.
+    let (machine, _) = boot(&[host(VLAN, 16)], &[("enp94s0f0np0", mac(16)), ("enp94s0f0np1", mac(17))]);
+    let files = machine.keyfiles();
+    assert_eq!(files.len(), 4);
+    assert_eq!(values(&files["enp94s0f0n.2507"], "parent"), ["enp94s0f0np0"]);
+    assert_eq!(values(&files["p94s0f0np1.2507"], "parent"), ["enp94s0f0np1"]);
+}
+
+#[test]
+fn hardware_comes_before_what_is_built_on_it() {
+    for shell in shells() {
+        let interfaces = [("aggregate", mac(16)), ("ens3", mac(16)), ("ens4", mac(17))];
+        let machine = Machine::new(&[host(PAIR, 16)], Generation::Keyfiles, &interfaces);
+        for name in ["ens3", "ens4"] {
+            symlink("/dev/null", machine.path(&format!("/sys/class/net/{name}/device"))).unwrap();
+        }
+        machine.boot(shell);
+        assert_eq!(machine.keyfiles().into_keys().collect::<Vec<_>>(), ["ens3", "ens4"]);
+    }
+}
+
+#[test]
+fn the_first_of_two_hosts_with_one_address_wins() {
+    let (machine, log) = boot(&[host(PAIR, 16), host(VLAN, 16)], &[("ens3", mac(16)), ("ens4", mac(17))]);
+    assert!(log.contains("error: host1: eth0.nmconnection is left out: there is a ens3.nmconnection"), "{log}");
+    assert_eq!(machine.keyfiles().len(), 4);
+}
+
+#[test]
+fn the_booted_system_keeps_its_own_connections_folder() {
+    for shell in shells() {
+        let machine = Machine::new(&[host(PAIR, 16)], Generation::Keyfiles, &[("ens3", mac(16))]);
+        fs::remove_file(machine.path("/etc/initrd-release")).unwrap();
+        machine.boot(shell);
+        let files = machine.files("/etc/NetworkManager/system-connections");
+        assert_eq!(files.into_keys().collect::<Vec<_>>(), ["ens3.nmconnection", "eth1.nmconnection"]);
+        machine.assert_untouched();
+    }
+}
+
+#[test]
+fn broken_directories_do_no_harm() {
+    for shell in shells() {
+        let machine = Machine::new(&[host(PAIR, 16)], Generation::Keyfiles, &[("ens3", mac(16))]);
+        machine.write("/etc/assisted/network/host00/a.nmconnection", b"");
+        machine.write("/etc/assisted/network/host01/mac_interface.ini", b"\n=\nx y\n*=eth0\n[=[\n");
+        machine.write("/etc/assisted/network/host02/mac_interface.ini", mac(16).as_bytes());
+        let log = machine.boot(shell);
+        assert!(log.contains("warning: host00 has no mac_interface.ini\n"), "{log}");
+        assert_eq!(machine.keyfiles().into_keys().collect::<Vec<_>>(), ["ens3", "eth1"]);
+    }
+}
+
+#[test]
+fn policies_are_applied_by_nmstate() {
+    for shell in shells() {
+        let interfaces = [("ens3", mac(32)), ("ens4", mac(33))];
+        let machine = Machine::new(&[host(PAIR, 16), host(BOND, 32)], Generation::Nmstate, &interfaces);
+        machine.program(
+            "/bin/nmstatectl",
+            "echo \"nmstatectl $1\"; mkdir -p \"$NETWORK_ROOT/etc/NetworkManager/system-connections\"\n\
+             echo made >\"$NETWORK_ROOT/etc/NetworkManager/system-connections/ens3.nmconnection\"",
+        );
+        machine.program("/usr/sbin/coreos-copy-firstboot-network", "echo copied");
+        let log = machine.boot(shell);
+        assert!(log.ends_with("nmstatectl service\ncopied\n"), "{log}");
+        let policies = machine.files("/etc/nmstate");
+        let [(name, policy)] = policies.iter().collect::<Vec<_>>()[..] else { panic!("{policies:?}") };
+        assert!(name.starts_with("ymlFile") && policy.contains("52:54:00:AA:00:20"), "{name}: {policy}");
+        assert_eq!(machine.keyfiles()["ens3"], "made\n");
+    }
+}
+
+#[test]
+fn interfaces_of_the_kernel_are_found() {
+    let probe = ["-n", "-m", "ip", "link", "add", "ens3", "type", "veth", "peer", "name", "ens4"];
+    let works = Command::new("unshare").args(probe).output();
+    if !works.is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED: no network namespace with interfaces can be made here");
+        return;
+    }
+    for shell in shells() {
+        let machine = Machine::new(&[host(PAIR, 16), host(BOND, 32)], Generation::Keyfiles, &[]);
+        fs::remove_dir_all(machine.path("/sys/class/net")).unwrap();
+        // The mounts end with the process: a file system of the kernel shows the interfaces of its namespace.
+        let script = format!(
+            "set -e; ip link add ens3 address {} type veth peer name ens4 address {}\n\
+             mount -t sysfs none /sys; rmdir \"$NETWORK_ROOT/sys/class\"\n\
+             ln -s /sys/class \"$NETWORK_ROOT/sys/class\"\nexec \"$@\"",
+            mac(33),
+            mac(32).to_uppercase(),
+        );
+        let boot = machine.command(shell);
+        let mut command = Command::new("unshare");
+        command.args(["-n", "-m", "sh", "-c", &script, "sh"]).arg(boot.get_program()).args(boot.get_args());
+        command.envs(boot.get_envs().filter_map(|(key, value)| Some((key, value?))));
+        let log = log(command.output().unwrap());
+        assert!(log.contains(" is for this machine: eth0/ens4 eth1/ens3\n"), "{log}");
+        assert_eq!(machine.keyfiles().into_keys().collect::<Vec<_>>(), ["bond0", "bond0.404", "ens3", "ens4"]);
+    }
+}
+
+#[test]
+fn the_script_is_clean() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/network/boot/pre-network-manager-config.sh");
+    match Command::new("shellcheck").arg(&path).output() {
+        Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout)),
+        Err(_) => missing("shellcheck"),
+    }
+}
