@@ -242,7 +242,10 @@ fn hardware_comes_before_what_is_built_on_it() {
 #[test]
 fn the_first_of_two_hosts_with_one_address_wins() {
     let (machine, log) = boot(&[host(PAIR, 16), host(VLAN, 16)], &[("ens3", mac(16)), ("ens4", mac(17))]);
-    assert!(log.contains("error: host1: eth0.nmconnection is left out: there is a ens3.nmconnection"), "{log}");
+    assert!(
+        log.contains("error: host1: eth0.nmconnection is left out: there is a ens3.nmconnection"),
+        "{log}"
+    );
     assert_eq!(machine.keyfiles().len(), 4);
 }
 
@@ -316,7 +319,10 @@ fn interfaces_of_the_kernel_are_found() {
         command.envs(boot.get_envs().filter_map(|(key, value)| Some((key, value?))));
         let log = log(command.output().unwrap());
         assert!(log.contains(" is for this machine: eth0/ens4 eth1/ens3\n"), "{log}");
-        assert_eq!(machine.keyfiles().into_keys().collect::<Vec<_>>(), ["bond0", "bond0.404", "ens3", "ens4"]);
+        assert_eq!(
+            machine.keyfiles().into_keys().collect::<Vec<_>>(),
+            ["bond0", "bond0.404", "ens3", "ens4"]
+        );
     }
 }
 

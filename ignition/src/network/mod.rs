@@ -13,6 +13,7 @@
 //! Nothing here looks at the network of the machine it runs on.
 
 mod cache;
+pub mod check;
 mod error;
 mod generate;
 mod host;

@@ -224,6 +224,16 @@ impl Networks {
     }
 }
 
+/// Makes the keyfiles of one host, unless the cache knows them.
+pub(super) fn generate_cached(host: &HostNetwork, cache: &KeyfileCache) -> Result<(), HostError> {
+    let key = (Generation::Keyfiles, host.digest());
+    if cache.get(std::iter::once(key)).iter().any(Option::is_none) {
+        let files = HostFiles::generate(host, &host.label(0), Generation::Keyfiles)?;
+        cache.insert(key, &Arc::new(files));
+    }
+    Ok(())
+}
+
 impl HostFiles {
     fn generate(host: &HostNetwork, label: &str, generation: Generation) -> Result<Self, HostError> {
         let label = || label.to_owned();

@@ -1,0 +1,98 @@
+//! What the networks of many hosts cost: `cargo run --release -p ignition --example ten_thousand_hosts`.
+//!
+//! Prints seconds by the clock and of the processors, and the most memory that the process had, for keyfiles of hosts with
+//! two interfaces each: 1,000 of them, 10,000, one more, and the checks of all.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program that shows figures")]
+
+use std::fs;
+use std::time::Instant;
+
+use ignition::network::check::check;
+use ignition::network::{Generation, HostNetwork, InitrdOptions, KeyfileCache, MacInterface, Networks};
+
+/// A host with two static interfaces, a gateway and a name server.
+fn host(number: usize) -> HostNetwork {
+    let (high, low) = (number / 200, number % 200 + 10);
+    let document = format!(
+        "interfaces:
+- name: eth0
+  type: ethernet
+  state: up
+  ipv4:
+    enabled: true
+    dhcp: false
+    address:
+    - ip: 10.1.{high}.{low}
+      prefix-length: 16
+  ipv6:
+    enabled: false
+- name: eth1
+  type: ethernet
+  state: up
+  ipv4:
+    enabled: true
+    dhcp: false
+    address:
+    - ip: 10.2.{high}.{low}
+      prefix-length: 16
+  ipv6:
+    enabled: false
+dns-resolver:
+  config:
+    server:
+    - 10.1.255.1
+routes:
+  config:
+  - destination: 0.0.0.0/0
+    next-hop-address: 10.1.255.254
+    next-hop-interface: eth0
+    table-id: 254
+"
+    );
+    let mac = |nic: usize| format!("52:54:{nic:02x}:00:{:02x}:{:02x}", number >> 8, number & 0xff);
+    let interface =
+        |nic: usize| MacInterface { logical_nic_name: format!("eth{nic}"), mac_address: mac(nic) };
+    HostNetwork::new(document, vec![interface(0), interface(1)])
+}
+
+/// Seconds that the processors have worked for this process.
+fn processor_seconds() -> f64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks: f64 = fields.iter().skip(11).take(2).map(|field| field.parse::<f64>().unwrap()).sum();
+    ticks / 100.0
+}
+
+fn peak_memory() -> String {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.unwrap_or_default().trim().to_owned()
+}
+
+fn measure<T>(what: &str, job: impl FnOnce() -> T) -> T {
+    let (start, before) = (Instant::now(), processor_seconds());
+    let result = job();
+    let (seconds, cpu) = (start.elapsed().as_secs_f64(), processor_seconds() - before);
+    println!("{what:<44} {seconds:>8.3} s {cpu:>8.2} CPU s, peak memory {}", peak_memory());
+    result
+}
+
+fn main() {
+    let mut hosts: Vec<HostNetwork> = (0..10_000).map(host).collect();
+    let cache = KeyfileCache::default();
+    let generate = |hosts: &[HostNetwork]| Networks::generate(hosts, Generation::Keyfiles, &cache).unwrap();
+    let thousand = hosts.get(..1000).unwrap_or_default();
+    measure("keyfiles of 1,000 hosts", || generate(thousand));
+    let all = measure("keyfiles of 10,000 hosts, 9,000 of them new", || generate(&hosts));
+    let entries = measure("their files for an archive", || all.initrd(&InitrdOptions::default()));
+    println!("{} files", entries.len());
+    drop((entries, all));
+    hosts.push(host(10_000));
+    let all = measure("keyfiles of one host more", || generate(&hosts));
+    measure("their files for an archive", || all.initrd(&InitrdOptions::default()));
+    let report = measure("checks of 10,001 hosts with known keyfiles", || check(&hosts, &cache));
+    assert!(report.is_empty(), "{report}");
+    let report = measure("checks of 10,001 hosts", || check(&hosts, &KeyfileCache::default()));
+    assert!(report.is_empty(), "{report}");
+}

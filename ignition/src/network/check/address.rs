@@ -1,0 +1,225 @@
+//! Rules for addresses, routes and name servers.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use serde_yaml_ng::Value;
+
+use super::finding::{Draft, Rule, shown};
+use super::state::{Found, Identity, Interface, State};
+use crate::network::yaml;
+
+/// An address with the length of its network's prefix.
+#[derive(Clone, Copy)]
+struct Subnet {
+    address: IpAddr,
+    prefix: u32,
+}
+
+impl Subnet {
+    fn contains(self, address: IpAddr) -> bool {
+        let (own, bits) = number(self.address);
+        let (other, other_bits) = number(address);
+        let shift = bits.saturating_sub(self.prefix);
+        bits == other_bits && own.checked_shr(shift).unwrap_or(0) == other.checked_shr(shift).unwrap_or(0)
+    }
+
+    /// Whether the network is this address alone.
+    fn is_single(self) -> bool {
+        self.prefix == number(self.address).1
+    }
+}
+
+/// An address as a number, with its number of bits.
+fn number(address: IpAddr) -> (u128, u32) {
+    match address {
+        IpAddr::V4(address) => (address.to_bits().into(), 32),
+        IpAddr::V6(address) => (address.to_bits(), 128),
+    }
+}
+
+/// What an interface has of one family of addresses.
+struct Family<'a> {
+    section: &'static str,
+    value: &'a Value,
+}
+
+impl<'a> Family<'a> {
+    /// Both families, as far as they are there and not switched off.
+    fn of(interface: &Interface<'a>) -> impl Iterator<Item = Self> {
+        let value = interface.value;
+        let family = move |section| Some(Self { section, value: yaml::get(value, section)? });
+        let is_on = |it: &Self| yaml::get(it.value, "enabled").is_none() || yaml::flag(it.value, "enabled");
+        ["ipv4", "ipv6"].into_iter().filter_map(family).filter(is_on)
+    }
+
+    fn is_dynamic(&self) -> bool {
+        yaml::flag(self.value, "dhcp") || yaml::flag(self.value, "autoconf")
+    }
+
+    /// The addresses, by their place in the list. What is none is left to the generator.
+    fn addresses(&self) -> impl Iterator<Item = (usize, Subnet)> {
+        let address = |(index, value): (usize, &Value)| {
+            let address = yaml::text_at(value, "ip")?.parse().ok()?;
+            let prefix = yaml::text_at(value, "prefix-length")?.parse().ok()?;
+            Some((index, Subnet { address, prefix }))
+        };
+        yaml::list(self.value, &["address"]).iter().enumerate().filter_map(address)
+    }
+}
+
+pub(super) fn check(state: &State, found: &mut Found) {
+    for interface in &state.interfaces {
+        claims(interface, found);
+    }
+    let by_name = state.by_name();
+    let routes: Vec<Route> =
+        yaml::list(state.root, &["routes", "config"]).iter().enumerate().filter_map(Route::read).collect();
+    let on_link = on_link(&routes);
+    for route in &routes {
+        route.check(&by_name, &on_link, found);
+    }
+    name_servers(state, found);
+    hostname(state, found);
+}
+
+/// Static addresses are one interface's alone, unless they are its machine's inner affair.
+fn claims(interface: &Interface, found: &mut Found) {
+    if interface.is_kind(&["loopback", "dummy"]) {
+        return;
+    }
+    for family in Family::of(interface).filter(|family| !family.is_dynamic()) {
+        for (index, Subnet { address, .. }) in family.addresses() {
+            if !address.is_loopback() && !is_link_local(address) {
+                let path = format!("{}.{}.address[{index}].ip", interface.path, family.section);
+                found.claim(Identity::Address(address), Some(&interface.name), path);
+            }
+        }
+    }
+}
+
+fn is_link_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    }
+}
+
+struct Route<'a> {
+    path: String,
+    value: &'a Value,
+    interface: Option<std::borrow::Cow<'a, str>>,
+    /// Unspecified addresses are none.
+    gateway: Option<IpAddr>,
+}
+
+impl<'a> Route<'a> {
+    fn read((index, value): (usize, &'a Value)) -> Option<Self> {
+        let is_absent = yaml::text_at(value, "state").as_deref() == Some("absent");
+        let gateway = yaml::text_at(value, "next-hop-address").and_then(|text| text.parse().ok());
+        (!is_absent).then(|| Self {
+            path: format!("routes.config[{index}]"),
+            value,
+            interface: yaml::text_at(value, "next-hop-interface").filter(|name| !name.is_empty()),
+            gateway: gateway.filter(|gateway: &IpAddr| !gateway.is_unspecified()),
+        })
+    }
+
+    fn check(
+        &self,
+        by_name: &HashMap<&str, &Interface>,
+        on_link: &HashMap<&str, Vec<Subnet>>,
+        found: &mut Found,
+    ) {
+        let path = format!("{}.next-hop-interface", self.path);
+        let Some(name) = self.interface.as_deref() else {
+            // Blackholes and the like need none.
+            if yaml::get(self.value, "route-type").is_none() {
+                let message = "the route has no interface to go through";
+                found.push(Draft::error(Rule::RouteInterface, &self.path, message));
+            }
+            return;
+        };
+        let Some(interface) = by_name.get(name) else {
+            let message = format!("there is no interface {} to go through", shown(name));
+            found.push(Draft::error(Rule::RouteInterface, path, message).of(name));
+            return;
+        };
+        if let Some(gateway) = self.gateway {
+            self.check_gateway(gateway, interface, on_link.get(name).map_or(&[], Vec::as_slice), found);
+        }
+    }
+
+    /// A gateway has to be in one of the networks of its interface. It may also be on the link by a route of its own;
+    /// where the interface has nothing but single addresses, the system often finds it all the same.
+    fn check_gateway(&self, gateway: IpAddr, interface: &Interface, on_link: &[Subnet], found: &mut Found) {
+        let section = if gateway.is_ipv4() { "ipv4" } else { "ipv6" };
+        let family = Family::of(interface).find(|family| family.section == section);
+        let Some(family) = family.filter(|family| !family.is_dynamic()) else { return };
+        let subnets: Vec<Subnet> = family.addresses().map(|(_, subnet)| subnet).collect();
+        let path = format!("{}.next-hop-address", self.path);
+        let name = shown(&interface.name);
+        if subnets.iter().any(|subnet| subnet.address == gateway) {
+            let message = format!("the gateway {gateway} is the interface {name} itself");
+            found.push(Draft::error(Rule::Gateway, path, message).of(&interface.name));
+            return;
+        }
+        let is_near = subnets.iter().chain(on_link).any(|subnet| subnet.contains(gateway));
+        if subnets.is_empty() || is_near || is_link_local(gateway) {
+            return;
+        }
+        let message = format!("the gateway {gateway} is in no network of {name}");
+        let finding = if subnets.iter().all(|subnet| subnet.is_single()) {
+            Draft::warning(Rule::Gateway, path, message)
+        } else {
+            Draft::error(Rule::Gateway, path, message)
+        };
+        found.push(finding.of(&interface.name));
+    }
+}
+
+/// The networks that routes declare to be on the link of an interface.
+fn on_link<'a>(routes: &'a [Route]) -> HashMap<&'a str, Vec<Subnet>> {
+    let mut networks: HashMap<&str, Vec<Subnet>> = HashMap::new();
+    for route in routes.iter().filter(|route| route.gateway.is_none()) {
+        let destination = yaml::text_at(route.value, "destination");
+        let subnet = destination.as_deref().and_then(subnet).filter(|subnet| subnet.prefix > 0);
+        if let (Some(interface), Some(subnet)) = (route.interface.as_deref(), subnet) {
+            networks.entry(interface).or_default().push(subnet);
+        }
+    }
+    networks
+}
+
+fn subnet(text: &str) -> Option<Subnet> {
+    let (address, prefix) = text.split_once('/')?;
+    Some(Subnet { address: address.parse().ok()?, prefix: prefix.parse().ok()? })
+}
+
+/// Name servers need an interface of their family.
+fn name_servers(state: &State, found: &mut Found) {
+    let sections: Vec<&str> =
+        state.interfaces.iter().flat_map(|it| Family::of(it).map(|family| family.section)).collect();
+    let servers = yaml::list(state.root, &["dns-resolver", "config", "server"]);
+    for (index, server) in servers.iter().enumerate() {
+        let server = yaml::text(server).and_then(|text| text.parse::<IpAddr>().ok());
+        let Some(server) = server else { continue };
+        let section = if server.is_ipv4() { "ipv4" } else { "ipv6" };
+        if !sections.contains(&section) {
+            let message = format!("no interface has {section} to reach the name server {server}");
+            let path = format!("dns-resolver.config.server[{index}]");
+            found.push(Draft::error(Rule::DnsInterface, path, message));
+        }
+    }
+}
+
+fn hostname(state: &State, found: &mut Found) {
+    let Some(hostname) = yaml::get(state.root, "hostname") else { return };
+    for key in ["config", "running"] {
+        let name = yaml::text_at(hostname, key).map(|name| name.trim().to_ascii_lowercase());
+        if let Some(name) = name.filter(|name| !name.is_empty() && !name.starts_with("localhost")) {
+            found.claim(Identity::Hostname(name), None, format!("hostname.{key}"));
+            return;
+        }
+    }
+}

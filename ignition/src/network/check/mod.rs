@@ -1,0 +1,102 @@
+//! Finds out what is wrong with the networks of hosts before there is an image of them.
+//!
+//! Each host is looked at by itself, on all processors: its map of MAC addresses, its interfaces, its addresses and routes;
+//! where no rule finds an error, the generator has the last word. Then all hosts are looked at together: no two may have
+//! the same MAC address, static address or name. The time is about that of generating the keyfiles, which the cache
+//! remembers.
+
+mod across;
+mod address;
+mod finding;
+mod interface;
+mod mac_map;
+mod state;
+
+use std::error::Error;
+
+pub use finding::{Finding, Report, Rule};
+
+use super::yaml::Lines;
+use super::{HostNetwork, KeyfileCache, keyfiles, parallel, payload, yaml};
+use crate::report::Severity;
+use finding::Draft;
+use state::{Found, State};
+
+/// The path of what is wrong with a map.
+const MAP: &str = "mac_interface_map";
+
+/// Checks hosts that are meant for one image.
+///
+/// # Examples
+///
+/// ```
+/// use ignition::network::{HostNetwork, KeyfileCache, check::check};
+///
+/// let document = "interfaces:\n- name: eth0\n  type: vlan\n  state: up\n  vlan: {id: 5000, base-iface: eno1}\n";
+/// let report = check(&[HostNetwork::without_macs(document).named("a.yaml")], &KeyfileCache::default());
+/// assert_eq!(
+///     report.to_string(),
+///     "a.yaml:5: interfaces[0].vlan.id: error: VLAN 5000 is not within 1 to 4094\n",
+/// );
+/// ```
+#[must_use]
+pub fn check(hosts: &[HostNetwork], cache: &KeyfileCache) -> Report {
+    let mut found = parallel::map(hosts, |host| inspect(host, cache));
+    across::check(hosts, &mut found);
+    let findings = hosts.iter().zip(found).enumerate().flat_map(|(index, (host, found))| {
+        let lines = (!found.findings.is_empty()).then(|| Lines::read(host.document()));
+        found.findings.into_iter().map(move |draft| finish(draft, index, host, lines.as_ref()))
+    });
+    Report::new(findings.collect())
+}
+
+fn finish(draft: Draft, index: usize, host: &HostNetwork, lines: Option<&Lines>) -> Finding {
+    let Draft { severity, rule, interface, path, message } = draft;
+    let line = lines.and_then(|lines| lines.find(&path));
+    let name = host.name().map(Into::into);
+    Finding { severity, rule, host: index, name, interface, path, line, message }
+}
+
+/// What there is to say about one host.
+fn inspect(host: &HostNetwork, cache: &KeyfileCache) -> Found {
+    let mut found = Found::default();
+    mac_map::check(host, &mut found);
+    match yaml::parse(host.document()) {
+        Err(error) => found.push(Draft::error(Rule::Unreadable, "", causes(&error))),
+        Ok(root) => {
+            let state = State::new(host, &root);
+            interface::check(&state, &mut found);
+            address::check(&state, &mut found);
+            if state.interfaces.is_empty() {
+                let message = "the document has no interfaces";
+                found.push(Draft::error(Rule::NoInterfaces, "interfaces", message));
+            }
+        }
+    }
+    if found.findings.iter().all(|finding| finding.severity != Severity::Error) {
+        if let Err(message) = generate(host, cache) {
+            found.push(Draft::error(Rule::NoKeyfiles, "", message));
+        }
+    }
+    found
+}
+
+/// Whether the generator makes keyfiles of a host.
+fn generate(host: &HostNetwork, cache: &KeyfileCache) -> Result<(), String> {
+    if host.interfaces().is_none() {
+        return keyfiles(host.document().as_bytes()).map(drop).map_err(|error| causes(&error));
+    }
+    payload::generate_cached(host, cache).map_err(|error| error.source().map_or(error.to_string(), causes))
+}
+
+/// An error with its causes in one line. Those of the generator may have several.
+fn causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

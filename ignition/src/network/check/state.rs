@@ -1,0 +1,115 @@
+//! A document as the rules see it, and what they have found in it.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
+
+use serde_yaml_ng::Value;
+
+use super::finding::{Draft, Rule};
+use crate::network::{HostNetwork, MacAddr, yaml};
+
+/// Most findings of one host. Someone who has that many would not read more, and a hostile document could have one for
+/// every few bytes.
+const MAX_FINDINGS: usize = 100;
+
+/// An interface that is to be there.
+pub(super) struct Interface<'a> {
+    pub(super) value: &'a Value,
+    pub(super) name: Cow<'a, str>,
+    /// The type; nothing where none is given.
+    pub(super) kind: Option<Cow<'a, str>>,
+    pub(super) path: String,
+}
+
+impl<'a> Interface<'a> {
+    /// Those that the document says are to go or to be left alone are none.
+    fn read(index: usize, value: &'a Value) -> Option<Self> {
+        let state = yaml::text_at(value, "state");
+        if matches!(state.as_deref(), Some("absent" | "ignore")) {
+            return None;
+        }
+        let name = yaml::text_at(value, "name")?;
+        Some(Self { value, name, kind: yaml::text_at(value, "type"), path: format!("interfaces[{index}]") })
+    }
+
+    pub(super) fn is_kind(&self, kinds: &[&str]) -> bool {
+        self.kind.as_ref().is_some_and(|kind| kinds.contains(&&**kind))
+    }
+
+    pub(super) fn is_known_by_mac(&self) -> bool {
+        yaml::text_at(self.value, "identifier").as_deref() == Some("mac-address")
+    }
+}
+
+/// What only one interface of all hosts may have.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Identity {
+    Mac(MacAddr),
+    Address(IpAddr),
+    Hostname(String),
+}
+
+/// That a host has an identity, and where it says so.
+pub(super) struct Claim {
+    pub(super) identity: Identity,
+    pub(super) interface: Option<String>,
+    pub(super) path: String,
+}
+
+/// What was found in one host.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) findings: Vec<Draft>,
+    pub(super) claims: Vec<Claim>,
+}
+
+impl Found {
+    pub(super) fn push(&mut self, finding: Draft) {
+        if self.findings.len() < MAX_FINDINGS {
+            self.findings.push(finding);
+        } else if self.findings.len() == MAX_FINDINGS {
+            let message = format!("only the first {MAX_FINDINGS} findings are listed");
+            self.findings.push(Draft::warning(Rule::MoreFindings, "", message));
+        }
+    }
+
+    pub(super) fn claim(&mut self, identity: Identity, interface: Option<&str>, path: String) {
+        self.claims.push(Claim { identity, interface: interface.map(str::to_owned), path });
+    }
+}
+
+/// One host's document and map.
+pub(super) struct State<'a> {
+    pub(super) root: &'a Value,
+    pub(super) interfaces: Vec<Interface<'a>>,
+    /// The names in the map; nothing where there is no map.
+    pub(super) mapped: Option<HashSet<&'a str>>,
+}
+
+impl<'a> State<'a> {
+    pub(super) fn new(host: &'a HostNetwork, root: &'a Value) -> Self {
+        let interfaces = yaml::list(root, &["interfaces"]).iter().enumerate();
+        let mapped = host.interfaces().map(|it| it.iter().map(|it| it.logical_nic_name.as_str()).collect());
+        Self {
+            root,
+            interfaces: interfaces.filter_map(|(index, value)| Interface::read(index, value)).collect(),
+            mapped,
+        }
+    }
+
+    /// The interfaces by name. Of those that have one name, the last counts, as for the generator.
+    pub(super) fn by_name(&self) -> HashMap<&str, &Interface<'a>> {
+        self.interfaces.iter().map(|interface| (&*interface.name, interface)).collect()
+    }
+
+    pub(super) fn is_mapped(&self, name: &str) -> bool {
+        self.mapped.as_ref().is_some_and(|mapped| mapped.contains(name))
+    }
+}
+
+/// Whether the kernel's own naming may give this name to hardware.
+pub(super) fn is_predictable(name: &str) -> bool {
+    let kind = name.strip_prefix("en").and_then(|rest| rest.chars().next());
+    kind.is_some_and(|kind| "PsvxXbucaipod".contains(kind))
+}

@@ -1,0 +1,306 @@
+//! What the checks find: a case for every rule, and sets of hosts.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "test code: what is not as expected must stop the test"
+)]
+
+mod network;
+
+use ignition::network::check::{Report, Rule, check};
+use ignition::network::{HostNetwork, KeyfileCache, MacInterface};
+use network::{BOND, PAIR, VLAN, host, mac};
+
+fn run(hosts: &[HostNetwork]) -> Report {
+    check(hosts, &KeyfileCache::default())
+}
+
+/// What is found in a host whose `eth0` and `eth1` are mapped, without the name that it has here.
+fn findings(document: &str) -> String {
+    run(&[host(document, 16).named("a")]).to_string().replace("a:", "")
+}
+
+/// What is found in a document without a map.
+fn unmapped(document: &str) -> String {
+    run(&[HostNetwork::without_macs(document).named("a")]).to_string().replace("a:", "")
+}
+
+fn map(pairs: &[(&str, &str)]) -> HostNetwork {
+    let interface = |(name, mac): &(&str, &str)| MacInterface {
+        logical_nic_name: (*name).to_owned(),
+        mac_address: (*mac).to_owned(),
+    };
+    HostNetwork::new(
+        "interfaces: [{name: eth0, type: ethernet, state: up}]",
+        pairs.iter().map(interface).collect(),
+    )
+    .named("a")
+}
+
+#[test]
+fn good_hosts_have_no_findings() {
+    assert_eq!(findings(BOND), "");
+    assert_eq!(findings(VLAN), "");
+    assert_eq!(findings(PAIR), "");
+    assert_eq!(unmapped(BOND), "");
+    let renumbered = BOND.replace("198.51.100.20,", "198.51.100.21,");
+    let report = run(&[host(PAIR, 16), host(BOND, 32), host(VLAN, 48), host(&renumbered, 64)]);
+    assert_eq!(report.to_string(), "");
+}
+
+#[test]
+fn documents_that_cannot_be_used() {
+    assert!(unmapped("interfaces:\n- name: [").starts_with(" error: parsing YAML: "));
+    assert_eq!(unmapped("interfaces: []"), "1: interfaces: error: the document has no interfaces\n");
+    assert_eq!(unmapped(""), " interfaces: error: the document has no interfaces\n");
+    let text = unmapped("interfaces: [{name: eth0, type: ethernet, state: up, colour: 1}]");
+    assert!(text.starts_with(" error: parsing nmstate: ") && text.contains("colour"), "{text}");
+    let gone = "interfaces: [{name: eth0, type: ethernet, state: absent}]";
+    assert!(unmapped(gone).contains("has no interfaces"));
+}
+
+#[test]
+fn maps() {
+    let mapped =
+        |pairs: &[(&str, &str)]| run(&[map(pairs)]).to_string().replace("a: mac_interface_map: ", "");
+    assert_eq!(mapped(&[("eth0", "52:54:00:aa:bb:01")]), "");
+    let text = mapped(&[]);
+    assert!(text.starts_with("error: no MAC address tells which machine the host is\n"), "{text}");
+    assert!(
+        text.ends_with(
+            "1: interfaces[0]: error: no MAC address tells which interface of the machine is eth0\n"
+        )
+    );
+    let wrong = "error: \"52-54\" is no MAC address of the form 52:54:00:AA:BB:01\n";
+    assert_eq!(mapped(&[("eth0", "52-54")]), wrong);
+    assert_eq!(
+        mapped(&[("eth0", "01:00:5e:00:00:01")]),
+        "error: no interface can have the address 01:00:5E:00:00:01\n"
+    );
+    assert_eq!(
+        mapped(&[("eth0", "52:54:00:aa:bb:01"), ("eth0", "52:54:00:aa:bb:02")]),
+        "error: eth0 is in the map twice\n"
+    );
+    let text = mapped(&[("eth0", "52:54:00:aa:bb:01"), ("eth9", "52:54:00:AA:BB:01")]);
+    assert_eq!(
+        text,
+        "error: 52:54:00:AA:BB:01 is the address of both eth0 and eth9\nwarning: the document has no interface eth9\n"
+    );
+    let text = mapped(&[("eth0", "52:54:00:aa:bb:01"), ("a b", "52:54:00:aa:bb:02")]);
+    assert!(text.starts_with("error: \"a b\" is no name for an interface\n"), "{text}");
+}
+
+#[test]
+fn interfaces_without_a_mac_address() {
+    let document = |more: &str| format!("interfaces:\n- name: prov\n  type: ethernet\n  state: up\n{more}");
+    let text = findings(&document(""));
+    assert!(text.starts_with("2: interfaces[0]: error: no MAC address tells which interface"), "{text}");
+    assert_eq!(unmapped(&document("")), "");
+    let known = document("  identifier: mac-address\n  mac-address: 52:54:00:AA:BB:09\n");
+    assert!(!findings(&known).contains("error"), "{}", findings(&known));
+    let text = findings(&document("  identifier: mac-address\n"));
+    assert_eq!(
+        text.lines().next(),
+        Some(
+            "5: interfaces[0].identifier: error: the interface is to be known by a MAC address, but has none"
+        )
+    );
+    assert!(!findings(&document("").replace("prov", "enp1s0")).contains("error"));
+    let text = findings(&document("  mac-address: ZZ:54\n").replace("prov", "eth0"));
+    assert!(text.starts_with("5: interfaces[0].mac-address: error: \"ZZ:54\" is no MAC address"), "{text}");
+}
+
+#[test]
+fn names_of_interfaces() {
+    let document = "interfaces:\n- {name: a-very-long-name, type: dummy, state: up}\n- {name: a/b, type: dummy, state: up}\n";
+    assert_eq!(
+        unmapped(document),
+        "2: interfaces[0].name: error: the name a-very-long-name has 16 bytes; the kernel takes 15\n\
+         3: interfaces[1].name: error: \"a/b\" is no name for an interface\n"
+    );
+    let twice = "interfaces:\n- name: d\n  type: dummy\n- name: d\n  type: dummy\n";
+    assert_eq!(unmapped(twice), "4: interfaces[1].name: error: there is another interface d\n");
+    let switch = "interfaces:\n- {name: br0, type: ovs-bridge, state: up, bridge: {port: [{name: br0}]}}\n- {name: br0, type: ovs-interface, state: up}\n";
+    assert_eq!(unmapped(switch), "");
+}
+
+#[test]
+fn vlans_and_packet_sizes() {
+    let vlan = |id: &str, more: &str| {
+        let base = "interfaces:\n- name: eth0\n  type: ethernet\n  state: up\n  mtu: 9000\n";
+        unmapped(&format!(
+            "{base}- name: v\n  type: vlan\n  state: up\n  vlan:\n    base-iface: eth0\n    id: {id}\n{more}"
+        ))
+    };
+    assert_eq!((vlan("1", ""), vlan("4094", ""), vlan("'7'", "  mtu: 9000\n")), <_>::default());
+    assert_eq!(vlan("4095", ""), "11: interfaces[1].vlan.id: error: VLAN 4095 is not within 1 to 4094\n");
+    assert!(vlan("0", "").contains("warning: VLAN 0"));
+    assert_eq!(
+        vlan("7", "  mtu: 9001\n"),
+        "12: interfaces[1].mtu: error: an MTU of 9001 is above that of the interface below, 9000\n"
+    );
+    let mtu = |mtu: &str, more: &str| {
+        unmapped(&format!("interfaces:\n- {{name: eth0, type: ethernet, state: up, mtu: {mtu}{more}}}\n"))
+    };
+    assert_eq!((mtu("68", ""), mtu("65535", "")), <_>::default());
+    assert_eq!(mtu("67", ""), "2: interfaces[0].mtu: error: an MTU of 67 is not within 68 to 65535\n");
+    assert!(mtu("'65536'", "").contains("an MTU of 65536 is not"));
+    assert!(
+        mtu("1279", ", ipv6: {enabled: true, dhcp: true, autoconf: true}").contains("too small for IPv6")
+    );
+    assert_eq!(mtu("1279", ", ipv6: {enabled: false}"), "");
+}
+
+#[test]
+fn ports_and_bases() {
+    let bond = |name: &str, ports: &str| {
+        format!(
+            "- {{name: {name}, type: bond, state: up, link-aggregation: {{mode: active-backup, port: [{ports}]}}}}\n"
+        )
+    };
+    let both = format!("interfaces:\n{}{}", bond("b0", "eth0"), bond("b1", "eth1, eth0"));
+    assert_eq!(
+        findings(&both),
+        "3: interfaces[1].link-aggregation.port[1]: error: eth0 is a port of both b0 and b1\n"
+    );
+    let unknown = format!("interfaces:\n{}", bond("b0", "eth0, eth1, nic2, enp1s0"));
+    assert_eq!(
+        findings(&unknown),
+        "2: interfaces[0].link-aggregation.port[2]: error: there is no interface nic2 to be the port of b0\n"
+    );
+    assert!(unmapped(&unknown).contains("warning: there is no interface nic2"));
+    let vlan = "interfaces:\n- {name: v, type: vlan, state: up, vlan: {id: 7, base-iface: nic2}}\n";
+    assert!(
+        unmapped(vlan)
+            .contains("interfaces[0].vlan.base-iface: error: there is no interface nic2 to be the base of v")
+    );
+    let bridge = "interfaces:\n- {name: br0, type: linux-bridge, state: up, bridge: {port: [{name: eth0}, {name: nic2}]}}\n- {name: eth0, type: ethernet, state: up}\n";
+    assert!(
+        unmapped(bridge).contains("2: interfaces[0].bridge.port[1]: warning: there is no interface nic2")
+    );
+    let down =
+        format!("interfaces:\n{}{}", bond("b0", "eth0"), bond("b1", "eth1, eth0").replace("up", "absent"));
+    assert!(!findings(&down).contains("error"));
+}
+
+#[test]
+fn routes_and_gateways() {
+    let routed = |address: &str, route: &str| {
+        unmapped(&format!(
+            "interfaces:\n- name: eth0\n  type: ethernet\n  state: up\n  ipv4:\n    enabled: true\n    address: [{address}]\nroutes:\n  config:\n{route}"
+        ))
+    };
+    let near = "{ip: 192.0.2.10, prefix-length: 24}";
+    let route = |gateway: &str, interface: &str| {
+        format!(
+            "  - destination: 0.0.0.0/0\n    next-hop-address: {gateway}\n    next-hop-interface: {interface}\n"
+        )
+    };
+    assert_eq!(routed(near, &route("192.0.2.1", "eth0")), "");
+    assert_eq!(
+        routed(near, &route("192.0.3.1", "eth0")),
+        "11: routes.config[0].next-hop-address: error: the gateway 192.0.3.1 is in no network of eth0\n"
+    );
+    assert!(routed(near, &route("192.0.2.10", "eth0")).contains("192.0.2.10 is the interface eth0 itself"));
+    let single = routed("{ip: 192.0.2.10, prefix-length: 32}", &route("192.0.2.1", "eth0"));
+    assert!(single.contains("warning: the gateway 192.0.2.1"), "{single}");
+    let on_link = format!(
+        "{}  - {{destination: 192.0.3.0/24, next-hop-interface: eth0}}\n",
+        route("192.0.3.1", "eth0")
+    );
+    assert_eq!(routed(near, &on_link), "");
+    assert_eq!(
+        routed(near, &route("192.0.2.1", "eth7")),
+        "12: routes.config[0].next-hop-interface: error: there is no interface eth7 to go through\n"
+    );
+    assert!(
+        routed(near, "  - {destination: 10.0.0.0/8, next-hop-address: 192.0.2.1}\n")
+            .contains("no interface to go through")
+    );
+    assert!(!routed(near, "  - {destination: 10.0.0.0/8, route-type: blackhole}\n").contains("through"));
+    assert_eq!(routed(near, "  - {state: absent, next-hop-interface: eth7}\n"), "");
+    let six = "interfaces:\n- {name: eth0, type: ethernet, state: up, ipv6: {enabled: true, address: [{ip: '2001:db8::5', prefix-length: 64}]}}
+routes: {config: [{destination: '::/0', next-hop-address: 'GATEWAY', next-hop-interface: eth0}]}";
+    assert_eq!(unmapped(&six.replace("GATEWAY", "fe80::1")), "");
+    assert_eq!(unmapped(&six.replace("GATEWAY", "2001:db8::1")), "");
+    assert!(unmapped(&six.replace("GATEWAY", "2001:db8:1::1")).contains("in no network of eth0"));
+    let dynamic = six.replace("enabled: true,", "enabled: true, dhcp: true, autoconf: true,");
+    assert!(!unmapped(&dynamic.replace("GATEWAY", "2001:db8:1::1")).contains("in no network"));
+}
+
+#[test]
+fn name_servers() {
+    let document = |address: &str, server: &str| {
+        unmapped(&format!(
+            "interfaces:\n- {{name: eth0, type: ethernet, state: up, {address}}}\ndns-resolver:\n  config:\n    server:\n    - {server}\n"
+        ))
+    };
+    let dynamic = "ipv4: {enabled: true, dhcp: true, auto-dns: false}";
+    assert_eq!(document(dynamic, "192.0.2.1"), "");
+    let none = "6: dns-resolver.config.server[0]: error: no interface has ipv6 to reach the name server 2001:db8::1\n";
+    assert_eq!(document(dynamic, "2001:db8::1"), none);
+    assert!(document("ipv4: {enabled: false}", "192.0.2.1").contains("no interface has ipv4"));
+}
+
+#[test]
+fn hosts_that_collide() {
+    let one = "interfaces: [{name: eth0, type: ethernet, state: up, ipv4: {enabled: true, address: [{ip: 192.0.2.10, prefix-length: 24}]}}]\nhostname: {config: Node}\n";
+    let other = one.replace("Node", "node").replace("192.0.2.10", "192.0.2.11");
+    let hosts =
+        [host(one, 16).named("a"), host(BOND, 32).named("b"), host(&other, 33), host(one, 64).named("d")];
+    let report = run(&hosts);
+    let errors: Vec<String> =
+        report.findings().iter().map(ToString::to_string).filter(|it| it.contains("error")).collect();
+    assert_eq!(
+        errors,
+        [
+            "host 2: mac_interface_map: error: 52:54:00:AA:00:21 is the address of eth1 in b too",
+            "host 2:2: hostname.config: error: node is the name of a too",
+            "d:1: interfaces[0].ipv4.address[0].ip: error: 192.0.2.10 is the address of eth0 in a too",
+            "d:2: hostname.config: error: node is the name of a too",
+        ]
+    );
+    let duplicate = report.findings().iter().find(|finding| finding.rule == Rule::DuplicateMac);
+    let json = serde_json::to_value(duplicate).unwrap();
+    assert_eq!(
+        json,
+        serde_json::json!({
+            "severity": "error", "rule": "duplicate-mac", "host": 2, "name": null, "interface": "eth0",
+            "path": "mac_interface_map", "line": null,
+            "message": "52:54:00:AA:00:21 is the address of eth1 in b too",
+        })
+    );
+    // Twice on one host, and where it does not matter.
+    let twice = PAIR.replace("192.0.2.130", "192.0.2.10");
+    assert!(
+        findings(&twice)
+            .contains("interfaces[1].ipv4.address[0].ip: error: 192.0.2.10 is the address of eth0 too")
+    );
+    let anycast = one.replace("ethernet", "dummy").replace("hostname: {config: Node}", "");
+    let report = run(&[host(&anycast, 16), host(&anycast, 32)]);
+    assert!(!report.is_fatal(), "{report}");
+}
+
+#[test]
+fn many_findings_are_cut_short() {
+    let interfaces: String =
+        (0..400).map(|it| format!("- {{name: a-name-that-is-too-long-{it}, type: dummy}}\n")).collect();
+    let report = run(&[HostNetwork::without_macs(format!("interfaces:\n{interfaces}"))]);
+    assert_eq!(report.findings().len(), 101);
+    assert!(report.findings()[100].message.contains("only the first 100"));
+    let hostile = "interfaces: [{name: \"\\e[31m\\n\", type: dummy}]";
+    let report = run(&[HostNetwork::without_macs(hostile)]);
+    assert!(report.is_fatal() && !report.findings()[0].to_string().contains(char::is_control));
+}
+
+#[test]
+fn the_findings_come_in_the_order_of_the_hosts() {
+    let hosts: Vec<HostNetwork> = (0..64).map(|number| host(PAIR, 2 * number)).collect();
+    let first = run(&hosts);
+    assert_eq!(first.findings().len(), 2 * 63);
+    assert!(first.findings().is_sorted_by_key(|finding| finding.host));
+    assert_eq!(run(&hosts), first);
+    assert!(!first.to_string().contains(&mac(0)));
+}

@@ -1,0 +1,284 @@
+//! The files of hosts in images: what is in them, where they are and that nothing but the hosts decides about them.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "test code: what is not as expected must stop the test"
+)]
+
+mod network;
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use ignition::network::{
+    EntryKind, Generation, HostError, HostNetwork, InitrdOptions, KeyfileCache, NetworkEntry, Networks,
+    Proxy, SCRIPT_PATH, keyfiles,
+};
+use network::{BOND, PAIR, VLAN, host, mac, texts};
+use proptest::prelude::*;
+
+fn generate(hosts: &[HostNetwork], generation: Generation) -> Networks {
+    Networks::generate(hosts, generation, &KeyfileCache::default()).unwrap()
+}
+
+fn initrd(hosts: &[HostNetwork], generation: Generation) -> Vec<NetworkEntry> {
+    generate(hosts, generation).initrd(&InitrdOptions::default())
+}
+
+fn mode(entry: &NetworkEntry) -> u16 {
+    match &entry.kind {
+        EntryKind::File { mode, .. } => *mode,
+        EntryKind::Link { .. } => 0o777,
+    }
+}
+
+#[test]
+fn the_archive_of_keyfiles() {
+    let entries = initrd(&[host(VLAN, 16)], Generation::Keyfiles);
+    let listed: Vec<String> =
+        entries.iter().map(|entry| format!("{:04o} {}", mode(entry), entry.path)).collect();
+    let expected = [
+        "0600 /etc/assisted/network/host0/eth0.2507.nmconnection",
+        "0600 /etc/assisted/network/host0/eth0.nmconnection",
+        "0600 /etc/assisted/network/host0/eth1.2507.nmconnection",
+        "0600 /etc/assisted/network/host0/eth1.nmconnection",
+        "0600 /etc/assisted/network/host0/mac_interface.ini",
+        "0755 /usr/local/bin/pre-network-manager-config.sh",
+        "0644 /etc/systemd/system/pre-network-manager-config.service",
+        "0777 /etc/systemd/system/initrd.target.wants/pre-network-manager-config.service",
+    ];
+    assert_eq!(listed, expected);
+    let texts = texts(&entries);
+    let file = |name: &str| texts[format!("/etc/assisted/network/host0/{name}").as_str()];
+    assert_eq!(file("mac_interface.ini"), format!("{}=eth0\n{}=eth1", mac(16), mac(17)));
+    let connection = "[connection]\nautoconnect=true\nautoconnect-slaves=-1\nid=eth1\ninterface-name=eth1\n\
+        type=802-3-ethernet\nuuid=0523c0a1-5f5e-5603-bcf2-68155d5d322e\nautoconnect-priority=1\n\n";
+    assert!(file("eth1.nmconnection").starts_with(connection), "{}", file("eth1.nmconnection"));
+    assert!(file("eth1.nmconnection").ends_with("method=disabled\n"));
+    let unit = texts["/etc/systemd/system/pre-network-manager-config.service"];
+    for line in [
+        "After=systemd-udev-settle.service",
+        "Before=coreos-copy-firstboot-network.service",
+        "RemainAfterExit=yes",
+    ] {
+        assert!(unit.lines().any(|it| it == line), "{line}: {unit}");
+    }
+    assert!(unit.contains(SCRIPT_PATH) && !unit.contains("TimeoutSec"));
+    assert_eq!(
+        texts["/etc/systemd/system/initrd.target.wants/pre-network-manager-config.service"],
+        "/etc/systemd/system/pre-network-manager-config.service"
+    );
+}
+
+#[test]
+fn the_archive_of_policies() {
+    let networks = generate(&[host(BOND, 16), host(PAIR, 32)], Generation::Nmstate);
+    let entries = networks.initrd(&InitrdOptions { discovery_delay_seconds: 7, ..InitrdOptions::default() });
+    let texts = texts(&entries);
+    let hosts: Vec<&&str> = texts.keys().filter(|path| path.starts_with("/etc/assisted")).collect();
+    let expected =
+        ["host0/mac_interface.ini", "host0/ymlFile0.yml", "host1/mac_interface.ini", "host1/ymlFile1.yml"];
+    assert_eq!(
+        hosts,
+        expected.map(|name| format!("/etc/assisted/network/{name}")).iter().collect::<Vec<_>>()
+    );
+    let policy = texts["/etc/assisted/network/host0/ymlFile0.yml"];
+    assert!(
+        policy.starts_with("capture:\n  iface0: interfaces.mac-address == \"52:54:00:AA:00:10\"\n"),
+        "{policy}"
+    );
+    let unit = texts["/etc/systemd/system/pre-network-manager-config.service"];
+    let lines = [
+        "After=nm-initrd.service systemd-udev-settle.service",
+        "Before=coreos-livepxe-rootfs.service",
+        "Environment=DISCOVERY_DELAY_SECONDS=7",
+        "TimeoutSec=67",
+    ];
+    assert!(lines.iter().all(|line| unit.lines().any(|it| it == *line)), "{unit}");
+}
+
+#[test]
+fn the_ignition_config_takes_the_same_files() {
+    for generation in [Generation::Keyfiles, Generation::Nmstate] {
+        let networks = generate(&[host(BOND, 16), host(PAIR, 32)], generation);
+        let (ignition, initrd) = (networks.ignition(), networks.initrd(&InitrdOptions::default()));
+        let data = |entries: &[NetworkEntry]| -> Vec<NetworkEntry> {
+            entries
+                .iter()
+                .filter(|it| it.path.starts_with("/etc/assisted") || it.path == SCRIPT_PATH)
+                .cloned()
+                .collect()
+        };
+        let mut ours = data(&ignition.files);
+        ours.rotate_left(1);
+        assert_eq!(ours, data(&initrd));
+        assert_eq!(ours.len(), ignition.files.len());
+        let unit = ignition.unit.unwrap();
+        let before = match generation {
+            Generation::Keyfiles => "Before=NetworkManager.service",
+            Generation::Nmstate => "Before=nmstate.service",
+        };
+        assert!(unit.contents.contains(before) && unit.contents.contains("WantedBy=multi-user.target"));
+        let mut config = ignition::builder::ConfigBuilder::new();
+        config.add_unit(unit.name, unit.contents, ignition::builder::UnitState::Enabled).unwrap();
+        let json = config.to_json().unwrap().unwrap();
+        assert_eq!(ignition::lint::check(&json).to_text("unit"), "");
+    }
+}
+
+#[test]
+fn proxies_alone_make_an_archive() {
+    let none = generate(&[], Generation::Keyfiles);
+    assert_eq!(none.initrd(&InitrdOptions::default()), []);
+    assert_eq!((none.ignition().files.len(), none.ignition().unit), (0, None));
+    let proxy = Proxy {
+        http: "http://u%40x:p@10.0.0.1:3128\nExecStart=x".into(),
+        no_proxy: ".lab".into(),
+        ..Proxy::default()
+    };
+    let entries = none.initrd(&InitrdOptions { proxy, ..InitrdOptions::default() });
+    let [entry] = &entries[..] else { panic!("{entries:?}") };
+    assert_eq!(entry.path, "/etc/systemd/system/coreos-livepxe-rootfs.service.d/10-proxy.conf");
+    assert_eq!(mode(entry), 0o664);
+    let url = "http://u%%40x:p@10.0.0.1:3128ExecStart=x";
+    let expected = format!(
+        "[Service]\nEnvironment=http_proxy={url}\nEnvironment=https_proxy=\nEnvironment=no_proxy=.lab\n\
+         Environment=HTTP_PROXY={url}\nEnvironment=HTTPS_PROXY=\nEnvironment=NO_PROXY=.lab"
+    );
+    assert_eq!(texts(&entries).into_values().collect::<Vec<_>>(), [expected]);
+}
+
+#[test]
+fn errors_name_the_first_host_that_has_one() {
+    let error = |hosts: &[HostNetwork]| {
+        Networks::generate(hosts, Generation::Keyfiles, &KeyfileCache::default()).unwrap_err()
+    };
+    let bad = host("interfaces: 7", 16);
+    assert_eq!(
+        error(&[host(PAIR, 1), bad.clone().named("b.yaml"), bad.clone()]).to_string(),
+        "network of b.yaml"
+    );
+    assert_eq!(error(&[host(PAIR, 1), bad]).to_string(), "network of host 1");
+    assert!(matches!(error(&[host("interfaces: []", 1)]), HostError::NoInterfaces { .. }));
+    assert!(matches!(error(&[HostNetwork::without_macs(PAIR)]), HostError::NoMacs { .. }));
+    let twice = "interfaces:\n- {name: eth0, type: ethernet, profile-name: a}\n- {name: eth1, type: ethernet, profile-name: a}\n";
+    let error = error(&[host(twice, 1)]);
+    assert_eq!(error.to_string(), "the network of host 0 gives two keyfiles of the name \"a.nmconnection\"");
+}
+
+#[test]
+fn hosts_are_generated_once() {
+    let cache = KeyfileCache::default();
+    let mut hosts = vec![host(PAIR, 16), host(BOND, 32), host(PAIR, 16).named("again")];
+    let first = Networks::generate(&hosts, Generation::Keyfiles, &cache).unwrap();
+    assert_eq!((first.hosts(), cache.hosts()), (2, 2));
+    hosts.push(host(VLAN, 48));
+    let second = Networks::generate(&hosts, Generation::Keyfiles, &cache).unwrap();
+    assert_eq!((second.hosts(), cache.hosts()), (3, 3));
+    let fresh = initrd(&hosts, Generation::Keyfiles);
+    assert_eq!(second.initrd(&InitrdOptions::default()), fresh);
+    // What is remembered is the same, not merely equal.
+    let contents = |networks: &Networks, name: &str| {
+        let entry =
+            networks.initrd(&InitrdOptions::default()).into_iter().find(|it| it.path.contains(name)).unwrap();
+        let EntryKind::File { contents, .. } = entry.kind else { panic!("{name} is no file") };
+        contents.as_ptr()
+    };
+    assert_eq!(contents(&first, "bond0.nm"), contents(&second, "bond0.nm"));
+    assert!(ignition::network::check::check(&hosts[1..], &cache).is_empty());
+    assert_eq!(cache.hosts(), 3);
+}
+
+/// `nmcli` reads a keyfile and writes it again, without a daemon.
+fn nmcli(keyfile: &str) -> Option<Result<String, String>> {
+    let mut command = Command::new("nmcli");
+    command.args(["--offline", "connection", "modify", "connection.zone", "checked"]);
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let Ok(mut child) = child else {
+        assert_ne!(std::env::var("KINDLING_REQUIRE_TOOLS").as_deref(), Ok("1"), "nmcli is required");
+        eprintln!("SKIPPED: nmcli is not installed");
+        return None;
+    };
+    child.stdin.take().unwrap().write_all(keyfile.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    // It warns about what it does not understand, and goes on.
+    let is_good = output.status.success() && output.stderr.is_empty();
+    Some(if is_good { Ok(text(output.stdout)) } else { Err(text(output.stderr)) })
+}
+
+/// Documents of all kinds of interfaces that hosts are given.
+const KINDS: &[&str] = &[
+    BOND,
+    VLAN,
+    PAIR,
+    "interfaces: [{name: eth0, type: ethernet, state: up, mtu: 9000, mac-address: '52:54:00:aa:bb:cc', identifier: mac-address, ipv4: {enabled: true, dhcp: true, auto-dns: false, auto-route-metric: 50}, ipv6: {enabled: true, dhcp: true, autoconf: true}}]
+dns-resolver: {config: {search: [lab.example.com, example.com], server: ['2001:db8::53', 192.0.2.53]}}",
+    "interfaces:
+- {name: eth0, type: ethernet, state: up, ipv6: {enabled: true, address: [{ip: '2001:db8::5', prefix-length: 64}, {ip: '2001:db8:1::5', prefix-length: 48}]}}
+routes: {config: [{destination: '::/0', next-hop-address: 'fe80::1', next-hop-interface: eth0, metric: 90, table-id: 100}]}
+route-rules: {config: [{ip-from: '2001:db8::/64', route-table: 100, priority: 5}, {ip-to: '2001:db8:1::/48', route-table: 100}]}",
+    "interfaces:
+- {name: br0, type: linux-bridge, state: up, bridge: {options: {stp: {enabled: false}}, port: [{name: eth0, vlan: {mode: trunk, trunk-tags: [{id: 101}, {id-range: {min: 200, max: 300}}]}}]}, ipv4: {enabled: true, dhcp: true}}
+- {name: eth0, type: ethernet, state: up}",
+    "interfaces:
+- {name: ovs0, type: ovs-interface, state: up, ipv4: {enabled: true, dhcp: true}}
+- {name: br-ex, type: ovs-bridge, state: up, bridge: {port: [{name: ovs0}, {name: eth0}]}}
+- {name: eth0, type: ethernet, state: up}",
+    "interfaces:
+- {name: vrf0, type: vrf, state: up, vrf: {port: [eth0], route-table-id: 7}}
+- {name: eth0, type: ethernet, state: up, ipv4: {enabled: true, address: [{ip: 192.0.2.10, prefix-length: 24}]}}
+- {name: d0, type: dummy, state: up}
+- {name: mv0, type: mac-vlan, state: up, mac-vlan: {base-iface: eth0, mode: bridge, promiscuous: true}}
+- {name: vx0, type: vxlan, state: up, vxlan: {base-iface: eth0, id: 9, remote: 192.0.2.20}}",
+    "interfaces:
+- name: bond1
+  type: bond
+  state: up
+  link-aggregation: {mode: 802.3ad, options: {miimon: 100, lacp_rate: fast, xmit_hash_policy: layer3+4}, port: [eth0, eth1]}
+  ipv4: {enabled: true, address: [{ip: 192.0.2.10, prefix-length: 24}]}",
+];
+
+#[test]
+fn network_manager_reads_all_keyfiles() {
+    let mut count = 0;
+    for document in KINDS {
+        let own = keyfiles(document.as_bytes()).unwrap();
+        let networks = initrd(&[host(document, 16)], Generation::Keyfiles);
+        let shipped = texts(&networks).into_iter().filter(|(path, _)| path.ends_with(".nmconnection"));
+        let shipped = shipped.map(|(path, text)| (path.to_owned(), text.to_owned()));
+        for (name, text) in own.into_iter().map(|it| (it.name, it.contents)).chain(shipped) {
+            let Some(answer) = nmcli(&text) else { return };
+            let again = answer.unwrap_or_else(|error| panic!("{name}: {error}\n{text}"));
+            for key in ["id", "uuid"] {
+                let line = text.lines().find(|line| line.starts_with(&format!("{key}="))).unwrap();
+                assert!(again.lines().any(|it| it == line), "{name}: {line}\n{again}");
+            }
+            let addresses = |text: &str| text.lines().filter(|line| line.starts_with("address")).count();
+            assert_eq!(addresses(&again), addresses(&text), "{name}: {again}");
+            let shipped = name.contains('/');
+            assert_eq!(again.contains("autoconnect-priority=1\n"), shipped, "{name}: {again}");
+            count += 1;
+        }
+    }
+    assert!(count > 40);
+    // The oracle does refuse something.
+    assert!(nmcli("[connection]\nid=a\ntype=802-3-ethernet\n[ipv4]\nmethod=sideways\n").unwrap().is_err());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn the_order_of_the_hosts_means_nothing(order in Just((0..12).collect::<Vec<usize>>()).prop_shuffle(), nmstate: bool) {
+        let generation = if nmstate { Generation::Nmstate } else { Generation::Keyfiles };
+        let documents = [PAIR, BOND, VLAN];
+        let hosts = |order: &[usize]| -> Vec<HostNetwork> {
+            order.iter().map(|number| host(documents[number % 3], 16 * number).named(format!("{order:?}"))).collect()
+        };
+        let sorted: Vec<usize> = (0..12).collect();
+        prop_assert_eq!(initrd(&hosts(&order), generation), initrd(&hosts(&sorted), generation));
+    }
+}
