@@ -24,6 +24,31 @@ pub(super) fn read(path: Option<&str>) -> Result<Vec<u8>> {
     }
 }
 
+/// The name of the standard input among files.
+const STDIN: &str = "-";
+
+/// A file that is text, under the name that messages have for it.
+pub(super) struct Text {
+    pub(super) name: String,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Text {
+    pub(super) fn read(path: &str) -> Result<Self> {
+        let (name, path) = if path == STDIN { ("stdin", None) } else { (path, Some(path)) };
+        Ok(Self { name: name.to_owned(), bytes: read(path)? })
+    }
+
+    /// Reads files in their order. The standard input ends once.
+    pub(super) fn read_all(paths: &[String]) -> Result<Vec<Self>> {
+        anyhow::ensure!(
+            paths.iter().filter(|path| *path == STDIN).count() <= 1,
+            "stdin can be read only once"
+        );
+        paths.iter().map(|path| Self::read(path)).collect()
+    }
+}
+
 fn read_limited(input: impl Read, name: &str) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     input.take(MAX_INPUT_LEN + 1).read_to_end(&mut bytes).with_context(|| format!("reading {name}"))?;

@@ -7,6 +7,7 @@ mod dev;
 mod ignition;
 mod input;
 mod iso;
+mod network;
 mod output;
 mod pxe;
 
@@ -36,6 +37,9 @@ enum Command {
     /// Commands to check and combine Ignition configs
     #[command(subcommand)]
     Ignition(ignition::Command),
+    /// Commands to check and translate network configuration
+    #[command(subcommand)]
+    Network(network::Command),
     /// Commands to look into images and archives
     #[command(subcommand, hide = true)]
     Dev(dev::Command),
@@ -47,7 +51,7 @@ const INSTALLER: &str = "coreos-installer";
 const INSTALLER_VERSION: &str = concat!("0.27.0+kindling.", env!("CARGO_PKG_VERSION"));
 
 /// Runs the command that the arguments name, and gives the exit code: 0 done, 1 failed (or, of `iso diff`, `iso
-/// verify`, `ignition validate` and `ignition merge`, found something), 2 wrong usage.
+/// verify`, `ignition validate`, `ignition merge` and `network check`, found something), 2 wrong usage.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let cli = match parse(&arguments) {
@@ -79,6 +83,7 @@ impl Command {
             Self::Iso(command) => command.run(),
             Self::Pxe(command) => command.run().map(|()| ExitCode::SUCCESS),
             Self::Ignition(command) => command.run(),
+            Self::Network(command) => command.run(),
             Self::Dev(command) => command.run().map(|()| ExitCode::SUCCESS),
         }
     }

@@ -15,6 +15,7 @@ mod files;
 mod help;
 mod hostile;
 mod ignition;
+mod network;
 mod nmstatectl;
 mod streams;
 #[path = "../support/mod.rs"]

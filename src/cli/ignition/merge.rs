@@ -12,8 +12,8 @@ use ignition::spec::Spec;
 use ignition::translate::translate;
 use ignition::validate::validate;
 
-use super::Text;
 use super::findings::{EXIT_CODES, FileReport, FindingOptions};
+use crate::cli::input::Text;
 use crate::cli::output::{print_bytes, write_bytes};
 
 #[derive(Debug, Args)]

@@ -10,7 +10,7 @@ use ignition::summary::Summary;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::Text;
+use crate::cli::input::Text;
 use crate::cli::output::{print_bytes, print_json};
 
 #[derive(Debug, Args)]

@@ -7,8 +7,8 @@ use clap::Args;
 use ignition::lint::check;
 use ignition::report::{Origin, Report};
 
-use super::Text;
 use super::findings::{EXIT_CODES, FileReport, FindingOptions};
+use crate::cli::input::Text;
 use crate::cli::output::print_bytes;
 
 #[derive(Debug, Args)]

@@ -73,10 +73,10 @@ fn inspect(host: &HostNetwork, cache: &KeyfileCache) -> Found {
             }
         }
     }
-    if found.findings.iter().all(|finding| finding.severity != Severity::Error) {
-        if let Err(message) = generate(host, cache) {
-            found.push(Draft::error(Rule::NoKeyfiles, "", message));
-        }
+    if found.findings.iter().all(|finding| finding.severity != Severity::Error)
+        && let Err(message) = generate(host, cache)
+    {
+        found.push(Draft::error(Rule::NoKeyfiles, "", message));
     }
     found
 }

@@ -1,0 +1,127 @@
+//! `kindling network`: findings with their files and lines, keyfiles, and exit codes that scripts can go by.
+
+use serde_json::Value;
+
+use crate::support::Scratch;
+
+const GOOD: &str = "interfaces:\n- name: eth0\n  type: ethernet\n  state: up\n  ipv4:\n    enabled: true\n    address:\n\
+    \x20   - ip: 192.0.2.10\n      prefix-length: 24\n";
+const WARNED: &str =
+    "interfaces:\n- name: v0\n  type: vlan\n  state: up\n  vlan: {id: 0, base-iface: enp1s0}\n";
+
+/// Two hosts with one address between them.
+fn list() -> String {
+    let host = |mac: &str| {
+        serde_json::json!({"network_yaml": GOOD,
+            "mac_interface_map": [{"mac_address": mac, "logical_nic_name": "eth0"}]})
+    };
+    Value::from(vec![host("52:54:00:aa:bb:01"), host("52:54:00:aa:bb:02")]).to_string()
+}
+
+fn scratch() -> Scratch {
+    let scratch = Scratch::new();
+    for (name, text) in [
+        ("good.yaml", GOOD),
+        ("other.yaml", &GOOD.replace("192.0.2.10", "192.0.2.11").replace("eth0", "eth1")),
+        ("warned.yaml", WARNED),
+        ("hosts.json", &list()),
+        ("broken.yaml", "interfaces: 7\n"),
+        ("numbers.json", "[1]"),
+    ] {
+        scratch.write(name, text);
+    }
+    scratch
+}
+
+/// Runs a command: its exit code, and what it prints to both streams.
+#[track_caller]
+fn outcome(scratch: &Scratch, line: &str) -> (i32, String, String) {
+    let output = scratch.kindling(line);
+    let text = output.text().to_owned();
+    assert!(!output.stderr.contains("panicked"), "{}", output.stderr);
+    (output.status.code().unwrap(), text, output.stderr)
+}
+
+#[test]
+fn good_hosts_pass() {
+    let scratch = scratch();
+    let text = scratch.kindling("network check --strict good.yaml other.yaml").printed();
+    assert_eq!(text, "2 hosts, 0 errors, 0 warnings\n");
+    let piped = scratch.command(["network", "check", "-"]).stdin(GOOD).output();
+    assert_eq!(piped.printed(), "1 host, 0 errors, 0 warnings\n");
+}
+
+#[test]
+fn findings_decide_the_exit_code() {
+    let scratch = scratch();
+    let warning =
+        "warned.yaml:5: interfaces[0].vlan.id: warning: VLAN 0 is none: its packets carry a priority only\n";
+    let expected = format!("{warning}1 host, 0 errors, 1 warning\n");
+    assert_eq!(outcome(&scratch, "network check warned.yaml"), (0, expected.clone(), String::new()));
+    assert_eq!(outcome(&scratch, "network check --strict warned.yaml"), (1, expected, String::new()));
+    let (code, text, _) = outcome(&scratch, "network check hosts.json good.yaml");
+    let finding = |host: &str| {
+        format!(
+            "{host}:8: interfaces[0].ipv4.address[0].ip: error: 192.0.2.10 is the address of eth0 in hosts.json[0] too\n"
+        )
+    };
+    assert_eq!(code, 1);
+    assert_eq!(
+        text,
+        format!("{}{}3 hosts, 2 errors, 0 warnings\n", finding("hosts.json[1]"), finding("good.yaml"))
+    );
+    let (code, text, _) = outcome(&scratch, "network check broken.yaml");
+    assert!(code == 1 && text.starts_with("broken.yaml:1: interfaces: error: "), "{text}");
+}
+
+#[test]
+fn programs_read_json() {
+    let (code, text, _) = outcome(&scratch(), "network check --json hosts.json");
+    let json: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((code, &json["hosts"], &json["errors"]), (1, &2.into(), &1.into()));
+    let finding = &json["findings"][0];
+    assert_eq!(finding["rule"], "duplicate-address");
+    assert_eq!(
+        (&finding["host"], &finding["interface"], &finding["line"]),
+        (&1.into(), &"eth0".into(), &8.into())
+    );
+}
+
+#[test]
+fn keyfiles_are_printed() {
+    let scratch = scratch();
+    let text = scratch.kindling("network keyfiles good.yaml other.yaml").printed();
+    assert!(text.starts_with("# good.yaml: eth0.nmconnection\n[connection]\nautoconnect=true\n"), "{text}");
+    assert!(text.contains("method=disabled\n\n# other.yaml: eth1.nmconnection\n[connection]\n"), "{text}");
+    let json = scratch.command(["network", "keyfiles", "--json", "-"]).stdin(list()).output().printed();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json[1]["name"], "stdin[1]");
+    let contents = json[0]["keyfiles"][0]["contents"].as_str().unwrap();
+    assert!(text.contains(contents) && contents.contains("address0=192.0.2.10/24\n"));
+}
+
+#[test]
+fn keyfiles_are_written_but_never_over_others() {
+    let scratch = scratch();
+    let printed = scratch.kindling("network keyfiles good.yaml -o one").printed();
+    assert_eq!(printed, "one/eth0.nmconnection\n");
+    let contents = String::from_utf8(scratch.read("one/eth0.nmconnection")).unwrap();
+    assert!(contents.contains("interface-name=eth0\n"));
+    let (code, _, errors) = outcome(&scratch, "network keyfiles good.yaml -o one");
+    assert!(code == 1 && errors.contains("creating one/eth0.nmconnection"), "{errors}");
+    scratch.kindling("network keyfiles good.yaml other.yaml -o two").printed();
+    assert!(scratch.has("two/host0/eth0.nmconnection") && scratch.has("two/host1/eth1.nmconnection"));
+    let (code, _, errors) = outcome(&scratch, "network keyfiles good.yaml broken.yaml -o three");
+    assert!(code == 1 && errors.contains("translating broken.yaml"), "{errors}");
+    assert!(!scratch.has("three"));
+}
+
+#[test]
+fn wrong_usage_is_refused() {
+    let scratch = scratch();
+    scratch.kindling("network check").usage("<FILE>...");
+    scratch.kindling("network keyfiles good.yaml --json -o x").usage("cannot be used with");
+    scratch.kindling("network check - -").failure("stdin can be read only once");
+    scratch.kindling("network check gone.yaml").failure("opening gone.yaml");
+    scratch.kindling("network check numbers.json").failure("not of hosts");
+}
