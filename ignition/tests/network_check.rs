@@ -290,6 +290,15 @@ fn many_findings_are_cut_short() {
     let report = run(&[HostNetwork::without_macs(format!("interfaces:\n{interfaces}"))]);
     assert_eq!(report.findings().len(), 101);
     assert!(report.findings()[100].message.contains("only the first 100"));
+    let vlan = |name: usize, id: usize| {
+        format!("- {{name: v{name}, type: vlan, vlan: {{id: {id}, base-iface: eno1}}}}\n")
+    };
+    let warnings: String = (1..200).map(|name| vlan(name, 0)).collect();
+    let is_fatal = |last: usize| {
+        let document = format!("interfaces:\n{warnings}{}", vlan(0, last));
+        run(&[HostNetwork::without_macs(document)]).is_fatal()
+    };
+    assert!(!is_fatal(0) && is_fatal(5000), "an error that is not listed still is one");
     let hostile = "interfaces: [{name: \"\\e[31m\\n\", type: dummy}]";
     let report = run(&[HostNetwork::without_macs(hostile)]);
     assert!(report.is_fatal() && !report.findings()[0].to_string().contains(char::is_control));

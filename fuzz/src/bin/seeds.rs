@@ -1,5 +1,6 @@
 //! Writes the inputs that the fuzz targets start from to `fuzz/corpus`: pieces of good images, the hostile ones of
-//! `fixtures` as changes of good ones, archives of all kinds, and the configs of the cases that `ignition` is tested with.
+//! `fixtures` as changes of good ones, archives of all kinds, and the configs
+//! and networks of the cases that `ignition` is tested with.
 
 use std::fs;
 use std::io;
@@ -20,6 +21,7 @@ fn main() -> io::Result<()> {
     archives(&corpus)?;
     configs(&corpus)?;
     root_filesystems(&corpus)?;
+    networks(&corpus)?;
     descriptions(&corpus)
 }
 
@@ -171,6 +173,23 @@ fn file_name(path: &str) -> &str {
 fn write_large(folder: PathBuf, name: &str, bytes: &[u8]) -> io::Result<()> {
     fs::create_dir_all(&folder)?;
     fs::write(folder.join(name), bytes)
+}
+
+/// Documents as hosts have them, with and without a map, and a list of hosts.
+fn networks(corpus: &Path) -> io::Result<()> {
+    let folder = corpus.join("network_input");
+    let documents = [include_str!("../network/bond.yaml"), include_str!("../network/kinds.yaml")];
+    for (number, document) in documents.into_iter().enumerate() {
+        write(folder.clone(), &format!("document-{number}"), document.as_bytes())?;
+        let mapped = format!("{document}\0eth0\052:54:00:aa:bb:01\0eth1\052:54:00:aa:bb:02");
+        write(folder.clone(), &format!("mapped-{number}"), mapped.as_bytes())?;
+    }
+    let host = |document: &&str| {
+        serde_json::json!({"network_yaml": document,
+            "mac_interface_map": [{"mac_address": "52:54:00:aa:bb:01", "logical_nic_name": "eth0"}]})
+    };
+    let list: serde_json::Value = documents.iter().map(host).collect();
+    write(folder, "list", list.to_string().as_bytes())
 }
 
 /// The targets with structured inputs find their own way; a description gives `miniso` its magic.

@@ -89,6 +89,9 @@ fn generate(host: &HostNetwork, cache: &KeyfileCache) -> Result<(), String> {
     payload::generate_cached(host, cache).map_err(|error| error.source().map_or(error.to_string(), causes))
 }
 
+/// Most characters of a generator's error. It may quote all of a document.
+const MAX_MESSAGE: usize = 400;
+
 /// An error with its causes in one line. Those of the generator may have several.
 fn causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
@@ -98,5 +101,7 @@ fn causes(error: &dyn Error) -> String {
         text.push_str(&error.to_string());
         cause = error.source();
     }
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let shown = |it: char| if it.is_control() { '\u{fffd}' } else { it };
+    line.chars().take(MAX_MESSAGE).map(shown).collect()
 }

@@ -8,6 +8,7 @@ use serde_yaml_ng::Value;
 
 use super::finding::{Draft, Rule};
 use crate::network::{HostNetwork, MacAddr, yaml};
+use crate::report::Severity;
 
 /// Most findings of one host. Someone who has that many would not read more, and a hostile document could have one for
 /// every few bytes.
@@ -68,9 +69,15 @@ impl Found {
     pub(super) fn push(&mut self, finding: Draft) {
         if self.findings.len() < MAX_FINDINGS {
             self.findings.push(finding);
-        } else if self.findings.len() == MAX_FINDINGS {
+            return;
+        }
+        if self.findings.len() == MAX_FINDINGS {
             let message = format!("only the first {MAX_FINDINGS} findings are listed");
             self.findings.push(Draft::warning(Rule::MoreFindings, "", message));
+        }
+        // An error that is not listed still is one.
+        if let (Severity::Error, Some(last)) = (finding.severity, self.findings.last_mut()) {
+            last.severity = Severity::Error;
         }
     }
 
