@@ -42,6 +42,10 @@ pub struct FileMode(u16);
 impl FileMode {
     /// Read and written by root alone: 0600.
     pub const PRIVATE: Self = Self(0o600);
+    /// Written by root, read by everybody: 0644.
+    pub const PUBLIC: Self = Self(0o644);
+    /// Written by root, read and run by everybody: 0755.
+    pub const EXECUTABLE: Self = Self(0o755);
     /// Read, written and run by root alone: 0700.
     pub const PRIVATE_EXECUTABLE: Self = Self(0o700);
 

@@ -1,0 +1,114 @@
+//! The files and units of a config, while they are collected.
+//!
+//! Contents are not compressed one by one: the archive around the config is, and does it better. Also, an override that
+//! only gives a file another source would inherit the compression of the old one.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::{Map, Value, json};
+
+use super::escape;
+use crate::builder::{FileMode, UnitState};
+use crate::document::{Document, ReadError};
+use crate::spec::Spec;
+
+/// What a config consists of.
+#[derive(Default)]
+pub(crate) struct Parts {
+    pub(crate) ignition: Map<String, Value>,
+    pub(crate) users: Vec<Value>,
+    files: Vec<Value>,
+    units: Vec<Value>,
+}
+
+impl Parts {
+    /// Writes a file, over one that may be there.
+    pub(crate) fn file(&mut self, path: &str, mode: FileMode, contents: impl AsRef<[u8]>) {
+        self.files.push(json!({
+            "path": path, "mode": mode.bits(), "overwrite": true, "user": {"name": "root"},
+            "contents": {"source": source(contents.as_ref())},
+        }));
+    }
+
+    /// Adds to the end of a file of the system.
+    pub(crate) fn append(&mut self, path: &str, contents: &str) {
+        self.files.push(json!({"path": path, "append": [{"source": source(contents.as_bytes())}]}));
+    }
+
+    /// Writes a unit.
+    pub(crate) fn unit(&mut self, name: &str, state: UnitState, contents: &str) {
+        let enabled = state == UnitState::Enabled;
+        self.units.push(json!({"name": name, "enabled": enabled, "contents": contents}));
+    }
+
+    /// Enables a unit of the system.
+    pub(crate) fn enable(&mut self, name: &str) {
+        self.units.push(json!({"name": name, "enabled": true}));
+    }
+
+    /// Adds to a unit, whoever writes it.
+    pub(crate) fn dropin(&mut self, unit: &str, name: &str, contents: &str) {
+        let dropins = json!([{"name": name, "contents": contents}]);
+        let known = self.units.iter_mut().filter_map(Value::as_object_mut);
+        match known.into_iter().find(|it| it.get("name").is_some_and(|name| name == unit)) {
+            Some(known) => {
+                known.insert("dropins".to_owned(), dropins);
+            }
+            None => self.units.push(json!({"name": unit, "dropins": dropins})),
+        }
+    }
+
+    /// The config.
+    pub(crate) fn into_document(self, spec: Spec) -> Result<Document, ReadError> {
+        let mut ignition = self.ignition;
+        ignition.insert("version".to_owned(), spec.as_str().into());
+        let config = json!({
+            "ignition": ignition,
+            "passwd": {"users": self.users},
+            "storage": {"files": self.files},
+            "systemd": {"units": self.units},
+        });
+        Ok(Document::parse(config.to_string().as_bytes())?.document)
+    }
+}
+
+/// Contents as a `data:` URL: text stays legible and packs well, all else is base64.
+pub(crate) fn source(contents: &[u8]) -> String {
+    match std::str::from_utf8(contents) {
+        Ok(text) => format!("data:,{}", escape::percent(text)),
+        Err(_) => format!("data:;base64,{}", BASE64.encode(contents)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::resource;
+
+    #[test]
+    fn text_is_legible_and_bytes_are_not() {
+        assert_eq!(source(b"a=b\nc"), "data:,a=b%0Ac");
+        assert_eq!(source(&[0xFF]), "data:;base64,/w==");
+    }
+
+    #[test]
+    fn a_dropin_goes_to_its_unit_or_makes_one() {
+        let mut parts = Parts::default();
+        parts.unit("a.service", UnitState::Disabled, "[Unit]\nA=b\n");
+        parts.dropin("a.service", "x.conf", "[Unit]\nC=d\n");
+        parts.dropin("b.service", "x.conf", "");
+        let document = parts.into_document(Spec::V3_1).unwrap();
+        let units = document.root()["systemd"]["units"].as_array().unwrap();
+        assert_eq!(units[0]["dropins"][0]["contents"], "[Unit]\nC=d\n");
+        assert_eq!((units.len(), &units[1]["name"]), (2, &json!("b.service")));
+    }
+
+    proptest! {
+        #[test]
+        fn contents_survive(contents: Vec<u8>) {
+            prop_assert_eq!(resource::contents(&source(&contents), None).unwrap(), contents);
+        }
+    }
+}
