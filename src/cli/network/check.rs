@@ -9,16 +9,14 @@ use ignition::network::check::{Report, check};
 use ignition::report::Severity;
 use serde::Serialize;
 
-use super::{FILES, read};
+use super::read;
 use crate::cli::output::{print_bytes, print_json};
 
 const EXIT_CODES: &str = "Exit code: 0 no errors (with --strict, no warnings either), 1 errors, or a file cannot be \
     read, 2 wrong usage.";
 
 #[derive(Debug, Args)]
-#[command(long_about = format!("Check the networks of the hosts of an image\n\n{FILES}\n\nAll hosts are looked at \
-    together: no two may have the same MAC address, static address or name. A finding has the file, for a list the \
-    place in it, and the line in the document."), after_help = EXIT_CODES)]
+#[command(after_help = EXIT_CODES)]
 pub(in crate::cli) struct Check {
     /// Fail on warnings too
     #[arg(long)]

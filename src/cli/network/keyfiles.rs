@@ -8,12 +8,11 @@ use clap::Args;
 use ignition::network::{HostNetwork, Keyfile, keyfiles};
 use serde::Serialize;
 
-use super::{FILES, read};
+use super::read;
 use crate::cli::input::create_file;
 use crate::cli::output::{print_bytes, print_json, print_path};
 
 #[derive(Debug, Args)]
-#[command(long_about = format!("Translate nmstate to NetworkManager keyfiles\n\n{FILES}"))]
 pub(in crate::cli) struct Keyfiles {
     /// Write new files to a directory instead of stdout
     ///

@@ -14,8 +14,17 @@ use crate::cli::input::Text;
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Check the networks of the hosts of an image
+    ///
+    /// A file is an nmstate document of one host, YAML or JSON; or a list of hosts in the shape of the API's
+    /// static_network_config: [{network_yaml, mac_interface_map: [{mac_address, logical_nic_name}]}].
+    ///
+    /// All hosts are looked at together: no two may have the same MAC address, static address or name. A finding has the
+    /// file, for a list the place in it, and the line in the document.
     Check(check::Check),
     /// Translate nmstate to NetworkManager keyfiles
+    ///
+    /// A file is an nmstate document of one host, YAML or JSON; or a list of hosts in the shape of the API's
+    /// static_network_config: [{network_yaml, mac_interface_map: [{mac_address, logical_nic_name}]}].
     Keyfiles(keyfiles::Keyfiles),
 }
 
@@ -27,10 +36,6 @@ impl Command {
         }
     }
 }
-
-/// What the commands make of their files.
-const FILES: &str = "A file is an nmstate document of one host, YAML or JSON; or a list of hosts in the shape of the \
-    API's static_network_config: [{network_yaml, mac_interface_map: [{mac_address, logical_nic_name}]}].";
 
 /// The hosts of all files, in their order.
 fn read(paths: &[String]) -> Result<Vec<HostNetwork>> {
