@@ -10,8 +10,9 @@
 mod network;
 
 use ignition::network::check::{Report, Rule, check};
-use ignition::network::{HostNetwork, KeyfileCache, MacInterface};
+use ignition::network::{HostNetwork, KeyfileCache, MacInterface, keyfiles};
 use network::{BOND, PAIR, VLAN, host, mac};
+use proptest::prelude::*;
 
 fn run(hosts: &[HostNetwork]) -> Report {
     check(hosts, &KeyfileCache::default())
@@ -312,4 +313,25 @@ fn the_findings_come_in_the_order_of_the_hosts() {
     assert!(first.findings().is_sorted_by_key(|finding| finding.host));
     assert_eq!(run(&hosts), first);
     assert!(!first.to_string().contains(&mac(0)));
+}
+
+proptest! {
+    #[test]
+    fn what_has_no_errors_has_keyfiles(
+        document in prop::sample::select(vec![BOND, PAIR, VLAN]),
+        place in any::<prop::sample::Index>(),
+        len in 0_usize..12,
+        piece in "[a-z0-9:{}\\[\\],.\n -]{0,6}|eth[01]|up|absent|- |\\*a|&a |true|null",
+        mapped: bool,
+    ) {
+        let start = place.index(document.len());
+        let end = document.len().min(start + len);
+        let changed = format!("{}{piece}{}", &document[..start], &document[end..]);
+        let host = if mapped { host(&changed, 16) } else { HostNetwork::without_macs(changed.as_str()) };
+        let report = run(&[host]);
+        prop_assert!(report.findings().iter().all(|it| it.line.is_none_or(|line| line <= changed.lines().count())));
+        if !report.is_fatal() {
+            prop_assert!(keyfiles(changed.as_bytes()).is_ok(), "{}", changed);
+        }
+    }
 }
