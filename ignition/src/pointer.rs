@@ -7,6 +7,7 @@
 //! * [`Endpoint`] writes the pointer config of a machine that joins a cluster which runs already.
 //! * [`Host`] puts the machine's own parts into a pointer config, that one or the one of the installer.
 
+use std::fmt;
 use std::net::IpAddr;
 
 use serde_json::{Value, json};
@@ -66,6 +67,39 @@ pub enum Server {
     ApiHost(String),
 }
 
+/// A header that a machine sends when it fetches its config.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Header {
+    name: String,
+    value: String,
+}
+
+impl Header {
+    /// Takes a header.
+    ///
+    /// # Errors
+    ///
+    /// When the name is no token of HTTP, or the value is empty or holds anything but printable ASCII and blanks.
+    pub fn new(name: &str, value: &str) -> Result<Self, InputError> {
+        const FIELD: &str = "ignition_endpoint.headers";
+        let is_token = |it: u8| it.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&it);
+        if name.is_empty() || !name.bytes().all(is_token) {
+            return Err(InputError::new(FIELD, name, "is no name of a header"));
+        }
+        if value.is_empty() || !value.bytes().all(|it| it == b' ' || it.is_ascii_graphic()) {
+            return Err(InputError::new(FIELD, name, "has an empty value or one that no header has"));
+        }
+        Ok(Self { name: name.to_owned(), value: value.to_owned() })
+    }
+}
+
+/// The value may let somebody in.
+impl fmt::Debug for Header {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Header({}: *****)", self.name)
+    }
+}
+
 /// The config of a pool, as a machine fetches it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
@@ -75,6 +109,8 @@ pub struct Endpoint {
     pub pool: Pool,
     /// A token that the server asks for.
     pub token: Option<Token>,
+    /// More headers that it asks for.
+    pub headers: Vec<Header>,
     /// Who signed the server's certificate. With one, the API host is asked over HTTPS.
     pub authority: Option<CertificateBundle>,
 }
@@ -109,7 +145,7 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// When the API host is neither a host name nor an address.
+    /// When the API host is neither a host name nor an address, and when a header is given twice.
     ///
     /// # Examples
     ///
@@ -117,16 +153,19 @@ impl Endpoint {
     /// use ignition::pointer::{Endpoint, Pool, Server};
     ///
     /// let server = Server::ApiHost("api.a.example.com".to_owned());
-    /// let endpoint = Endpoint { server, pool: Pool::new("worker")?, token: None, authority: None };
+    /// let endpoint = Endpoint { server, pool: Pool::new("worker")?, token: None, headers: Vec::new(), authority: None };
     /// let config = endpoint.pointer_config()?;
     /// assert!(config.to_string().contains(r#""source":"http://api.a.example.com:22624/config/worker""#));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn pointer_config(&self) -> Result<Document, ComposeError> {
-        let headers: Vec<Value> = self
-            .token
-            .iter()
-            .map(|token| json!({"name": "Authorization", "value": format!("Bearer {}", token.reveal())}))
+        let token = self.token.iter().map(|token| Header {
+            name: "Authorization".to_owned(),
+            value: format!("Bearer {}", token.reveal()),
+        });
+        let headers: Vec<Value> = token
+            .chain(self.headers.iter().cloned())
+            .map(|Header { name, value }| json!({"name": name, "value": value}))
             .collect();
         let authorities: Vec<Value> =
             self.authority.iter().map(|pem| json!({"source": source(pem.as_pem().as_bytes())})).collect();
@@ -135,7 +174,7 @@ impl Endpoint {
             .ignition
             .insert("config".to_owned(), json!({"merge": [{"source": self.url()?, "httpHeaders": headers}]}));
         parts.ignition.insert("security".to_owned(), json!({"tls": {"certificateAuthorities": authorities}}));
-        document(parts)
+        checked(document(parts)?)
     }
 }
 
@@ -254,18 +293,23 @@ fn point_to(config: &mut Document, pool: &Pool) -> Result<(), InputError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discovery::names;
     use crate::resource;
 
     const PEM: &str = "-----BEGIN CERTIFICATE-----\nMAMCAQE=\n-----END CERTIFICATE-----\n";
 
     fn endpoint(server: Server, authority: bool) -> Endpoint {
         let authority = authority.then(|| CertificateBundle::parse("f", PEM).unwrap());
-        Endpoint { server, pool: Pool::new("worker").unwrap(), token: None, authority }
+        Endpoint { server, pool: Pool::new("worker").unwrap(), token: None, headers: Vec::new(), authority }
     }
 
     fn api(host: &str, authority: bool) -> String {
         endpoint(Server::ApiHost(host.to_owned()), authority).url().unwrap()
+    }
+
+    fn names(document: &Document, pointer: &str, key: &str) -> Vec<String> {
+        let root: Value = document.root().clone().into();
+        let list = root.pointer(pointer).and_then(Value::as_array).cloned().unwrap_or_default();
+        list.iter().map(|item| item[key].as_str().unwrap().to_owned()).collect()
     }
 
     fn contents(config: &Document, path: &str) -> Vec<String> {
@@ -292,11 +336,14 @@ mod tests {
     fn a_pointer_config_has_source_token_and_authority() {
         let mut endpoint = endpoint(Server::ApiHost("api.a".to_owned()), true);
         endpoint.token = Some(Token::new("t0ken").unwrap());
-        let config = checked(endpoint.pointer_config().unwrap()).unwrap();
+        endpoint.headers = vec![Header::new("X-Site", "hunter 2").unwrap()];
+        assert!(!format!("{endpoint:?}").contains("hunter"));
+        let config = endpoint.pointer_config().unwrap();
         let root: Value = config.root().clone().into();
         assert_eq!(root["ignition"]["version"], "3.2.0");
         let merge = &root["ignition"]["config"]["merge"][0];
-        assert_eq!(merge["httpHeaders"], json!([{"name": "Authorization", "value": "Bearer t0ken"}]));
+        let headers = json!([{"name": "Authorization", "value": "Bearer t0ken"}, {"name": "X-Site", "value": "hunter 2"}]);
+        assert_eq!(merge["httpHeaders"], headers);
         let authority = root["ignition"]["security"]["tls"]["certificateAuthorities"][0]["source"].as_str();
         assert_eq!(resource::contents(authority.unwrap(), None).unwrap(), PEM.as_bytes());
     }
@@ -327,6 +374,19 @@ mod tests {
             names(&config, "/systemd/units", "name"),
             ["cleanup-assisted-discovery-stateroot.service"]
         );
+    }
+
+    #[test]
+    fn bad_headers_are_named() {
+        for (name, value) in [("", "a"), ("A B", "a"), ("A:", "a"), ("A", ""), ("A", "a\r\nB: c")] {
+            assert!(
+                Header::new(name, value).unwrap_err().to_string().starts_with("ignition_endpoint.headers ")
+            );
+        }
+        let mut endpoint = endpoint(Server::ApiHost("api.a".to_owned()), false);
+        endpoint.headers = vec![Header::new("A", "a").unwrap(), Header::new("A", "b").unwrap()];
+        let error = endpoint.pointer_config().unwrap_err().to_string();
+        assert!(error.contains("/ignition/config/merge/0/httpHeaders/1"), "{error}");
     }
 
     #[test]

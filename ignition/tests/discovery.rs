@@ -59,6 +59,45 @@ fn the_golden_config() {
     assert!(config == golden, "{} differs; UPDATE_GOLDEN=1 writes it anew", path.display());
 }
 
+/// The page goes through the config file by file; here the config goes through the page.
+#[test]
+fn the_page_lists_every_file_with_its_mode_and_every_unit() {
+    let page = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/discovery.md");
+    let page = fs::read_to_string(page).unwrap();
+    for (name, discovery) in matrix() {
+        let config = discovery.compose().unwrap().config;
+        for file in config.root()["storage"]["files"].as_array().unwrap() {
+            let path = file["path"].as_str().unwrap();
+            let mode =
+                file["mode"].as_u64().map_or_else(|| "system's".to_owned(), |mode| format!("{mode:04o}"));
+            let is_network =
+                path.starts_with("/etc/assisted/network/") || path == ignition::discovery::NETWORK_SCRIPT;
+            assert!(
+                is_network || page.contains(&format!("\n| `{path}` | {mode} |")),
+                "{name}: {path} {mode}"
+            );
+        }
+        for unit in list(&config, "/systemd/units", "name") {
+            let is_there = page.contains(&format!("\n| `{unit}` |"));
+            assert!(is_there || unit == "release-image-pivot.service", "{name}: {unit}");
+        }
+    }
+}
+
+/// The example on the page.
+#[test]
+fn a_clash_is_told_as_the_page_says() {
+    let page = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/discovery.md");
+    let page = fs::read_to_string(page).unwrap();
+    let over = r#"{"ignition": {"version": "3.1.0"},
+ "storage": {"links": [{"path": "/tmp/a", "target": "/x"},
+                       {"path": "/etc", "target": "/x"}]}}"#;
+    let mut discovery = minimal();
+    discovery.infra_env.config_override = Some(Override::new(over));
+    let error = discovery.compose().unwrap_err().to_string();
+    assert!(page.contains(&format!("\n{error}\n")), "{error}");
+}
+
 fn list(config: &Document, pointer: &str, key: &str) -> Vec<String> {
     let root: Value = config.root().clone().into();
     let list = root.pointer(pointer).and_then(Value::as_array).cloned().unwrap_or_default();

@@ -23,7 +23,7 @@ use std::{env, fs};
 use engine::Validator;
 use ignition::discovery::{CertificateBundle, HttpUrl, Proxies, Token};
 use ignition::document::Document;
-use ignition::pointer::{DiscoveryMedia, Endpoint, Host, Pool, Server};
+use ignition::pointer::{DiscoveryMedia, Endpoint, Header, Host, Pool, Server};
 use serde_json::Value;
 use setups::{contents, matrix};
 
@@ -36,6 +36,7 @@ fn configs() -> Vec<(String, Document)> {
         server: Server::ApiHost("api.lab.example.com".to_owned()),
         pool: Pool::new("worker").unwrap(),
         token: Some(Token::new("t").unwrap()),
+        headers: vec![Header::new("X-Site", "lab").unwrap()],
         authority: Some(CertificateBundle::parse("f", pem).unwrap()),
     };
     let mut host = Host::new("node").unwrap();

@@ -90,8 +90,8 @@ impl Service {
         let token = self.token.is_some().then_some(TOKEN_FILE);
         let files: String =
             environment.into_iter().chain(token).map(|file| format!("EnvironmentFile={file}\n")).collect();
-        let seconds =
-            self.agent_start_timeout.as_secs() + u64::from(self.agent_start_timeout.subsec_nanos() > 0);
+        let timeout = self.agent_start_timeout;
+        let seconds = timeout.as_secs().saturating_add(u64::from(timeout.subsec_nanos() > 0));
         let authority = match self.authority {
             Some(_) => format!(" \\\n    --cacert {SERVICE_AUTHORITY}"),
             None => String::new(),

@@ -334,11 +334,3 @@ fn add_oracle_cloud(parts: &mut Parts) {
     let script = include_str!("content/oci-eval-user-data.sh");
     parts.file("/usr/local/bin/oci-eval-user-data.sh", FileMode::EXECUTABLE, script);
 }
-
-/// The list under a pointer, for tests.
-#[cfg(test)]
-pub(crate) fn names(document: &Document, pointer: &str, key: &str) -> Vec<String> {
-    let root: serde_json::Value = document.root().clone().into();
-    let list = root.pointer(pointer).and_then(serde_json::Value::as_array).cloned().unwrap_or_default();
-    list.iter().filter_map(|item| item[key].as_str().map(str::to_owned)).collect()
-}
