@@ -7,7 +7,7 @@
 //! * [`document`] reads it into one tree for all versions, which [`merge`], [`translate`], [`validate`] and [`lint`]
 //!   work on; they answer with a [`report`].
 //! * [`builder`] puts a new config together from files, units, certificate authorities and child configs.
-//! * [`discovery`] builds the config of a machine that waits to be installed, [`pointer`] that of an installed one.
+//! * [`discovery`] builds the config of a machine that waits to be installed, [`mod@pointer`] that of an installed one.
 //! * [`resource`] is the `data:` form in which a config carries contents.
 //! * [`network`] turns an nmstate document into `NetworkManager` keyfiles.
 //!
