@@ -112,12 +112,12 @@ pub(crate) fn apply(base: &Document, field: &'static str, over: &Override) -> Re
     let parsed = Document::parse(text).map_err(|error| refuse(error.to_finding()))?;
     let mut warnings = parsed.warnings;
     let mut alone = validate(&parsed.document);
-    if alone.is_fatal() {
+    if !alone.is_empty() {
         alone.locate(text);
-        return Err(first_error(&alone)
-            .map_or_else(|| refuse(Finding::new(Severity::Error, "", "is not valid")), refuse));
     }
-    alone.locate(text);
+    if let Some(finding) = first_error(&alone) {
+        return Err(refuse(finding));
+    }
     warnings.append(alone);
     let config = merge(base, &parsed.document);
     if let Some(finding) = first_error(&validate(&config)) {
