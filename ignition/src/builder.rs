@@ -49,6 +49,13 @@ impl FileMode {
     /// Read, written and run by root alone: 0700.
     pub const PRIVATE_EXECUTABLE: Self = Self(0o700);
 
+    /// Permissions for owner, group and others; nothing for bits beyond those.
+    #[must_use]
+    pub const fn from_bits(bits: u16) -> Option<Self> {
+        const PERMISSIONS: u16 = 0o777;
+        if bits <= PERMISSIONS { Some(Self(bits)) } else { None }
+    }
+
     /// The bits as the decimal number that JSON carries.
     #[must_use]
     pub fn bits(self) -> u16 {
@@ -212,6 +219,12 @@ mod tests {
                 "\n"
             )
         );
+    }
+
+    #[test]
+    fn permissions_have_nine_bits() {
+        assert_eq!(FileMode::from_bits(0o755), Some(FileMode::EXECUTABLE));
+        assert_eq!(FileMode::from_bits(0o4755), None);
     }
 
     #[test]

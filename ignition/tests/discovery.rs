@@ -15,8 +15,8 @@ use std::{env, fs};
 
 use ignition::builder::FileMode;
 use ignition::discovery::{
-    ComposeError, Discovery, HttpUrl, ImageType, NetworkFile, NetworkForm, Override, Proxies, SshKeys,
-    StaticNetwork, TimeSources,
+    ComposeError, Discovery, HttpUrl, ImageType, NetworkFile, Override, Proxies, SshKeys, StaticNetwork,
+    TimeSources,
 };
 use ignition::document::Document;
 use ignition::spec::Spec;
@@ -298,10 +298,10 @@ fn two_files_of_one_path_are_refused() {
     };
     let mut discovery = minimal();
     let files = vec![script(b"1"), script(b"2")];
-    discovery.static_network = Some(StaticNetwork::new(NetworkForm::Keyfiles, files).unwrap());
+    discovery.static_network = Some(StaticNetwork::new(files, "").unwrap());
     let error = discovery.compose().unwrap_err().to_string();
     assert!(error.starts_with("the config is not valid: error: /storage/files/"), "{error}");
-    let error = StaticNetwork::new(NetworkForm::Keyfiles, Vec::new()).unwrap_err().to_string();
+    let error = StaticNetwork::new(Vec::new(), "").unwrap_err().to_string();
     assert!(error.starts_with("static_network_config: has no file"), "{error}");
 }
 

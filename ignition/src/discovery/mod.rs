@@ -52,7 +52,7 @@ pub(crate) use input::is_host_name;
 pub use input::{ImageReference, InfraEnvId, InputError};
 pub use ironic::{Ironic, VlanInterfaces};
 pub use mirror::Mirrors;
-pub use network::{NETWORK_SCRIPT, NETWORK_UNIT, NetworkFile, NetworkForm, StaticNetwork};
+pub use network::{NETWORK_SCRIPT, NETWORK_UNIT, NetworkFile, StaticNetwork};
 pub use overrides::{ComposeError, Composed, Override};
 pub use proxy::Proxies;
 pub use secret::{PasswordHash, PullSecret, Token};

@@ -11,15 +11,6 @@ pub const NETWORK_SCRIPT: &str = "/usr/local/bin/pre-network-manager-config.sh";
 /// The unit that runs it.
 pub const NETWORK_UNIT: &str = "pre-network-manager-config.service";
 
-/// In which form the configurations are, and so when they are applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NetworkForm {
-    /// Keyfiles, before `NetworkManager` starts.
-    Keyfiles,
-    /// nmstate documents, before `nmstate.service` does its work.
-    Nmstate,
-}
-
 /// A file of the static network.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NetworkFile {
@@ -41,32 +32,29 @@ impl fmt::Debug for NetworkFile {
 /// The network configurations of all machines that may boot the image, with the script that chooses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StaticNetwork {
-    form: NetworkForm,
     files: Vec<NetworkFile>,
+    unit: String,
 }
 
 impl StaticNetwork {
-    /// Takes the files, [`NETWORK_SCRIPT`] among them.
+    /// Takes the files, [`NETWORK_SCRIPT`] among them, and the text of the unit that runs it. When that is depends on the form of
+    /// the configurations.
     ///
     /// # Errors
     ///
     /// When the script is not among the files.
-    pub fn new(form: NetworkForm, files: Vec<NetworkFile>) -> Result<Self, InputError> {
+    pub fn new(files: Vec<NetworkFile>, unit: impl Into<String>) -> Result<Self, InputError> {
         if !files.iter().any(|file| file.path == NETWORK_SCRIPT) {
             let reason = format!("has no file {NETWORK_SCRIPT}");
             return Err(InputError::secret("static_network_config", reason));
         }
-        Ok(Self { form, files })
+        Ok(Self { files, unit: unit.into() })
     }
 
     pub(super) fn add(&self, parts: &mut Parts) {
         for file in &self.files {
             parts.file(&file.path, file.mode, &file.contents);
         }
-        let unit = match self.form {
-            NetworkForm::Keyfiles => include_str!("content/network-keyfiles.service"),
-            NetworkForm::Nmstate => include_str!("content/network-nmstate.service"),
-        };
-        parts.unit(NETWORK_UNIT, UnitState::Enabled, unit);
+        parts.unit(NETWORK_UNIT, UnitState::Enabled, &self.unit);
     }
 }

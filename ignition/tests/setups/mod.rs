@@ -5,8 +5,8 @@
 use ignition::builder::FileMode;
 use ignition::discovery::{
     CertificateBundle, CertificateCheck, Discovery, HttpUrl, ImagePolicy, ImageReference, ImageType,
-    InfraEnv, InfraEnvId, Ironic, Mirrors, NETWORK_SCRIPT, NetworkFile, NetworkForm, PasswordHash, Proxies,
-    PullSecret, Service, SshKeys, StaticNetwork, TimeSources, Token,
+    InfraEnv, InfraEnvId, Ironic, Mirrors, NETWORK_SCRIPT, NetworkFile, PasswordHash, Proxies, PullSecret,
+    Service, SshKeys, StaticNetwork, TimeSources, Token,
 };
 use ignition::document::Document;
 use ignition::resource;
@@ -36,7 +36,7 @@ pub(crate) fn minimal() -> Discovery {
     Discovery::new(Service::new(url, image("quay.io/example/agent:v1")), InfraEnv::new(id, secret))
 }
 
-pub(crate) fn network(form: NetworkForm) -> StaticNetwork {
+pub(crate) fn network() -> StaticNetwork {
     let file = |path: &str, mode, contents: &str| NetworkFile {
         path: path.to_owned(),
         mode,
@@ -48,7 +48,11 @@ pub(crate) fn network(form: NetworkForm) -> StaticNetwork {
         file(&format!("{folder}/eth0.nmconnection"), FileMode::PRIVATE, "[802-1x]\npassword=hunter5\n"),
         file(&format!("{folder}/mac_interface.ini"), FileMode::PRIVATE, "52:54:00:aa:bb:01=eth0"),
     ];
-    StaticNetwork::new(form, files).unwrap()
+    let unit = format!(
+        "[Unit]\nDescription=Network\nDefaultDependencies=no\nBefore=NetworkManager.service\n\n\
+         [Service]\nType=oneshot\nExecStart=/bin/bash {NETWORK_SCRIPT}\n\n[Install]\nWantedBy=multi-user.target\n"
+    );
+    StaticNetwork::new(files, unit).unwrap()
 }
 
 pub(crate) fn ironic() -> Ironic {
@@ -87,7 +91,7 @@ pub(crate) fn full() -> Discovery {
     infra_env.time_sources = TimeSources::parse("ntp.example.com,192.0.2.1", "").unwrap();
     infra_env.trust_bundle = Some(certificate("additional"));
     infra_env.mirrors = Some(mirrors());
-    discovery.static_network = Some(network(NetworkForm::Keyfiles));
+    discovery.static_network = Some(network());
     discovery
 }
 
@@ -114,11 +118,10 @@ pub(crate) fn matrix() -> Vec<(String, Discovery)> {
         }
         if is(3) {
             note(" network");
-            let form = if is(4) { NetworkForm::Nmstate } else { NetworkForm::Keyfiles };
-            it.static_network = Some(network(form));
+            it.static_network = Some(network());
         }
         if is(4) {
-            note(" minimal image or nmstate, only these time sources");
+            note(" minimal image without network, only these time sources");
             it.infra_env.image_type = if is(3) { ImageType::Full } else { ImageType::Minimal };
             it.infra_env.time_sources = TimeSources::parse("", "ntp.example.com").unwrap();
         } else {
