@@ -13,10 +13,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::{env, fs};
 
-use ignition::builder::FileMode;
 use ignition::discovery::{
-    ComposeError, Discovery, HttpUrl, ImageType, NetworkFile, Override, Proxies, SshKeys, StaticNetwork,
-    TimeSources,
+    ComposeError, Discovery, HttpUrl, ImageType, Override, Proxies, SshKeys, TimeSources,
 };
 use ignition::document::Document;
 use ignition::spec::Spec;
@@ -71,7 +69,7 @@ fn the_page_lists_every_file_with_its_mode_and_every_unit() {
             let mode =
                 file["mode"].as_u64().map_or_else(|| "system's".to_owned(), |mode| format!("{mode:04o}"));
             let is_network =
-                path.starts_with("/etc/assisted/network/") || path == ignition::discovery::NETWORK_SCRIPT;
+                path.starts_with("/etc/assisted/network/") || path == ignition::network::SCRIPT_PATH;
             assert!(
                 is_network || page.contains(&format!("\n| `{path}` | {mode} |")),
                 "{name}: {path} {mode}"
@@ -287,22 +285,6 @@ fn a_system_gets_no_spec_that_it_does_not_read() {
         error,
         "ignition_config_override: the config would have spec 3.4.0, but the system reads only up to 3.2.0"
     );
-}
-
-#[test]
-fn two_files_of_one_path_are_refused() {
-    let script = |contents: &[u8]| NetworkFile {
-        path: ignition::discovery::NETWORK_SCRIPT.to_owned(),
-        mode: FileMode::EXECUTABLE,
-        contents: contents.to_vec(),
-    };
-    let mut discovery = minimal();
-    let files = vec![script(b"1"), script(b"2")];
-    discovery.static_network = Some(StaticNetwork::new(files, "").unwrap());
-    let error = discovery.compose().unwrap_err().to_string();
-    assert!(error.starts_with("the config is not valid: error: /storage/files/"), "{error}");
-    let error = StaticNetwork::new(Vec::new(), "").unwrap_err().to_string();
-    assert!(error.starts_with("static_network_config: has no file"), "{error}");
 }
 
 #[test]

@@ -127,8 +127,9 @@ fn a_shell_reads_the_proxies_as_they_are() {
 
 /// A system that has the programs and units that the units name.
 fn write_system(root: &Path, config: &Document) -> Vec<String> {
-    const PROGRAMS: [&str; 13] = [
+    const PROGRAMS: [&str; 14] = [
         "/bin/bash",
+        "/bin/sh",
         "/usr/bin/podman",
         "/usr/bin/checkmodule",
         "/usr/bin/semodule_package",

@@ -12,9 +12,10 @@ mod network;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
+use ignition::discovery::Proxies;
 use ignition::network::{
     EntryKind, Generation, HostError, HostNetwork, InitrdOptions, KeyfileCache, NetworkEntry, Networks,
-    Proxy, SCRIPT_PATH, keyfiles,
+    SCRIPT_PATH, keyfiles,
 };
 use network::{BOND, PAIR, VLAN, host, mac, texts};
 use proptest::prelude::*;
@@ -133,20 +134,12 @@ fn proxies_alone_make_an_archive() {
     let none = generate(&[], Generation::Keyfiles);
     assert_eq!(none.initrd(&InitrdOptions::default()), []);
     assert_eq!((none.ignition().files.len(), none.ignition().unit), (0, None));
-    let proxy = Proxy {
-        http: "http://u%40x:p@10.0.0.1:3128\nExecStart=x".into(),
-        no_proxy: ".lab".into(),
-        ..Proxy::default()
-    };
-    let entries = none.initrd(&InitrdOptions { proxy, ..InitrdOptions::default() });
+    let proxies = Proxies::parse("http://u%40x:p@10.0.0.1:3128", "", ".lab").unwrap();
+    let expected = proxies.rootfs_dropin().unwrap();
+    let entries = none.initrd(&InitrdOptions { proxies, ..InitrdOptions::default() });
     let [entry] = &entries[..] else { panic!("{entries:?}") };
     assert_eq!(entry.path, "/etc/systemd/system/coreos-livepxe-rootfs.service.d/10-proxy.conf");
     assert_eq!(mode(entry), 0o664);
-    let url = "http://u%%40x:p@10.0.0.1:3128ExecStart=x";
-    let expected = format!(
-        "[Service]\nEnvironment=http_proxy={url}\nEnvironment=https_proxy=\nEnvironment=no_proxy=.lab\n\
-         Environment=HTTP_PROXY={url}\nEnvironment=HTTPS_PROXY=\nEnvironment=NO_PROXY=.lab"
-    );
     assert_eq!(texts(&entries).into_values().collect::<Vec<_>>(), [expected]);
 }
 

@@ -52,7 +52,6 @@ pub(crate) use input::is_host_name;
 pub use input::{ImageReference, InfraEnvId, InputError};
 pub use ironic::{Ironic, VlanInterfaces};
 pub use mirror::Mirrors;
-pub use network::{NETWORK_SCRIPT, NETWORK_UNIT, NetworkFile, StaticNetwork};
 pub use overrides::{ComposeError, Composed, Override};
 pub use proxy::Proxies;
 pub use secret::{PasswordHash, PullSecret, Token};
@@ -67,6 +66,7 @@ use serde_json::{Map, json};
 
 use crate::builder::{FileMode, UnitState};
 use crate::document::Document;
+use crate::network::IgnitionFiles;
 use crate::report::Report;
 use crate::spec::Spec;
 
@@ -151,8 +151,8 @@ pub struct Discovery {
     pub service: Service,
     /// The infra-env.
     pub infra_env: InfraEnv,
-    /// The static network of its machines.
-    pub static_network: Option<StaticNetwork>,
+    /// The static network of its machines: what [`Networks`](crate::network::Networks::ignition) makes of them.
+    pub static_network: Option<IgnitionFiles>,
     /// The image with the RPMs of OKD, where the cluster is one of OKD.
     pub okd_rpms_image: Option<ImageReference>,
     /// Ironic, where Metal3 manages the machines.
@@ -214,7 +214,7 @@ impl Discovery {
         self.add_mirrors(&mut parts);
         self.add_time(&mut parts);
         if let Some(network) = self.network_in_config() {
-            network.add(&mut parts);
+            network::add(network, &mut parts);
         }
         if let Some(image) = &self.okd_rpms_image {
             okd::add(&mut parts, image, self.environment());
@@ -229,7 +229,7 @@ impl Discovery {
     }
 
     /// The static network, unless the initrd has it.
-    fn network_in_config(&self) -> Option<&StaticNetwork> {
+    fn network_in_config(&self) -> Option<&IgnitionFiles> {
         self.static_network.as_ref().filter(|_| self.infra_env.image_type == ImageType::Full)
     }
 

@@ -35,7 +35,7 @@ pub use input::{InputError, read_hosts};
 pub use keyfile::Keyfile;
 pub use mac::{MacAddr, MacError};
 pub use payload::{
-    EntryKind, IgnitionFiles, IgnitionUnit, InitrdOptions, NetworkEntry, Networks, Proxy, SCRIPT, SCRIPT_PATH,
+    EntryKind, IgnitionFiles, IgnitionUnit, InitrdOptions, NetworkEntry, Networks, SCRIPT, SCRIPT_PATH,
 };
 pub use version::{Generation, needs_nmstatectl};
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::host::HostNetwork;
 use super::policy::policy;
 use super::{Generation, HostError, KeyfileCache, MAX_HOSTS, NetworkError, keyfiles, parallel};
+use crate::discovery::Proxies;
 
 /// The script that finds a machine's host at boot and puts its files where they take effect; for any POSIX shell.
 pub const SCRIPT: &str = include_str!("boot/pre-network-manager-config.sh");
@@ -70,18 +71,7 @@ pub struct InitrdOptions {
     /// How long the machine waits before it looks for its interfaces, with [`Generation::Nmstate`].
     pub discovery_delay_seconds: u32,
     /// The proxies through which it loads its root file system.
-    pub proxy: Proxy,
-}
-
-/// Proxies, as an environment has them; empty where there is none.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Proxy {
-    /// The URL of the proxy for HTTP.
-    pub http: String,
-    /// The URL of the proxy for HTTPS.
-    pub https: String,
-    /// Hosts that are reached without one.
-    pub no_proxy: String,
+    pub proxies: Proxies,
 }
 
 /// What the Ignition config of a full ISO takes.
@@ -183,7 +173,7 @@ impl Networks {
             let path = format!("{UNITS}/initrd.target.wants/{UNIT}");
             entries.push(NetworkEntry { path, kind: EntryKind::Link { target: unit } });
         }
-        if let Some(contents) = options.proxy.to_drop_in() {
+        if let Some(contents) = options.proxies.rootfs_dropin() {
             entries.push(NetworkEntry::file(PROXY_CONF, 0o664, contents.into_bytes()));
         }
         entries
@@ -298,35 +288,4 @@ fn with_autoconnect(keyfile: &str) -> String {
     }
     lines.insert(start + len, "autoconnect-priority=1");
     lines.join("\n") + "\n"
-}
-
-impl Proxy {
-    /// A drop-in for the unit that loads the root file system; nothing without a proxy.
-    fn to_drop_in(&self) -> Option<String> {
-        if *self == Self::default() {
-            return None;
-        }
-        let (http, https) = (url(&self.http), url(&self.https));
-        let none = one_line(&self.no_proxy);
-        let lines = [
-            ("http_proxy", &http),
-            ("https_proxy", &https),
-            ("no_proxy", &none),
-            ("HTTP_PROXY", &http),
-            ("HTTPS_PROXY", &https),
-            ("NO_PROXY", &none),
-        ];
-        let lines = lines.map(|(name, value)| format!("\nEnvironment={name}={value}"));
-        Some(format!("[Service]{}", lines.concat()))
-    }
-}
-
-/// A URL in a unit, where a percent sign begins a specifier.
-fn url(text: &str) -> String {
-    one_line(text).replace('%', "%%")
-}
-
-/// What would begin another setting is left out.
-fn one_line(text: &str) -> String {
-    text.chars().filter(|character| !character.is_control()).collect()
 }

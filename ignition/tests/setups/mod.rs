@@ -2,13 +2,13 @@
 
 #![allow(dead_code, reason = "no test program needs all of it")]
 
-use ignition::builder::FileMode;
 use ignition::discovery::{
     CertificateBundle, CertificateCheck, Discovery, HttpUrl, ImagePolicy, ImageReference, ImageType,
-    InfraEnv, InfraEnvId, Ironic, Mirrors, NETWORK_SCRIPT, NetworkFile, PasswordHash, Proxies, PullSecret,
-    Service, SshKeys, StaticNetwork, TimeSources, Token,
+    InfraEnv, InfraEnvId, Ironic, Mirrors, PasswordHash, Proxies, PullSecret, Service, SshKeys, TimeSources,
+    Token,
 };
 use ignition::document::Document;
+use ignition::network::{Generation, HostNetwork, IgnitionFiles, KeyfileCache, MacInterface, Networks};
 use ignition::resource;
 use serde_json::Value;
 
@@ -36,23 +36,15 @@ pub(crate) fn minimal() -> Discovery {
     Discovery::new(Service::new(url, image("quay.io/example/agent:v1")), InfraEnv::new(id, secret))
 }
 
-pub(crate) fn network() -> StaticNetwork {
-    let file = |path: &str, mode, contents: &str| NetworkFile {
-        path: path.to_owned(),
-        mode,
-        contents: contents.as_bytes().to_vec(),
-    };
-    let folder = "/etc/assisted/network/host0";
-    let files = vec![
-        file(NETWORK_SCRIPT, FileMode::EXECUTABLE, "#!/bin/bash\nexit 0\n"),
-        file(&format!("{folder}/eth0.nmconnection"), FileMode::PRIVATE, "[802-1x]\npassword=hunter5\n"),
-        file(&format!("{folder}/mac_interface.ini"), FileMode::PRIVATE, "52:54:00:aa:bb:01=eth0"),
-    ];
-    let unit = format!(
-        "[Unit]\nDescription=Network\nDefaultDependencies=no\nBefore=NetworkManager.service\n\n\
-         [Service]\nType=oneshot\nExecStart=/bin/bash {NETWORK_SCRIPT}\n\n[Install]\nWantedBy=multi-user.target\n"
-    );
-    StaticNetwork::new(files, unit).unwrap()
+/// One host, with a password in its keyfile.
+pub(crate) fn network() -> IgnitionFiles {
+    let document = "interfaces:\n- name: eth0\n  type: ethernet\n  state: up\n  ipv4: {enabled: true, dhcp: true}\n  \
+                    802.1x: {identity: a, eap-methods: [tls], ca-cert: /a, client-cert: /b, private-key: /c, \
+                    private-key-password: hunter5}\n";
+    let interface =
+        MacInterface { logical_nic_name: "eth0".to_owned(), mac_address: "52:54:00:aa:bb:01".to_owned() };
+    let hosts = [HostNetwork::new(document, vec![interface])];
+    Networks::generate(&hosts, Generation::Keyfiles, &KeyfileCache::default()).unwrap().ignition()
 }
 
 pub(crate) fn ironic() -> Ironic {
