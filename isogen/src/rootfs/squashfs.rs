@@ -118,11 +118,12 @@ impl Squashfs {
         metadata.what = "squashfs block list";
         let list = metadata.take(usize::try_from(blocks * 4).unwrap_or(usize::MAX))?;
         let (sizes, _) = list.as_chunks::<4>();
-        let mut contents = Vec::new();
+        // The limit bounds this, and pages of it that are never written take no memory.
+        let mut contents = Vec::with_capacity(usize::try_from(file.len).unwrap_or_default());
         let mut offset = file.start;
         for stored in sizes.iter().map(|size| u32::from_le_bytes(*size)) {
             let len = rest(file.len, &contents).min(block_len);
-            contents.extend(self.block(offset, stored, len)?);
+            self.block(&mut contents, offset, stored, len)?;
             offset = offset.saturating_add(u64::from(stored & !DATA_STORED));
         }
         if has_tail {
@@ -131,17 +132,23 @@ impl Squashfs {
         Ok(contents)
     }
 
-    /// Decodes one data block, which has to have `len` bytes then.
-    fn block(&self, offset: u64, stored: u32, len: u64) -> Result<Vec<u8>> {
+    /// Appends what one data block holds, which has to be `len` bytes.
+    fn block(&self, contents: &mut Vec<u8>, offset: u64, stored: u32, len: u64) -> Result<()> {
+        let what = "squashfs data block";
         let len = usize::try_from(len).unwrap_or_default();
         if stored == 0 {
-            return Ok(vec![0; len]);
+            contents.resize(contents.len().saturating_add(len), 0);
+            return Ok(());
         }
-        let bytes = self.decoded(offset, stored)?;
-        if bytes.len() == len {
-            return Ok(bytes);
+        if u32::try_from(len).is_ok_and(|len| stored == len | DATA_STORED) {
+            return self.window.append(contents, offset, len, what);
         }
-        Err(self.window.malformed(offset, "squashfs data block", format!("{len} bytes"), bytes.len()))
+        let found = self.decoded(offset, stored)?;
+        if found.len() != len {
+            return Err(self.window.malformed(offset, what, format!("{len} bytes"), found.len()));
+        }
+        contents.extend(found);
+        Ok(())
     }
 
     /// Decodes a data block or fragment block of any length.

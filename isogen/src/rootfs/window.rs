@@ -38,14 +38,27 @@ impl Window {
 
     /// Reads `len` bytes, which the caller bounds by what the structure may have.
     pub(super) fn read(&self, offset: u64, len: usize, what: &'static str) -> Result<Vec<u8>> {
+        let mut buf = Vec::new();
+        self.append(&mut buf, offset, len, what)?;
+        Ok(buf)
+    }
+
+    /// Reads `len` bytes behind those that are there.
+    pub(super) fn append(
+        &self,
+        buf: &mut Vec<u8>,
+        offset: u64,
+        len: usize,
+        what: &'static str,
+    ) -> Result<()> {
         let inner = Extent::new(offset, len as u64).filter(|inner| inner.end() <= self.len());
         let Some(inner) = inner else {
             let expected = format!("{len} bytes before the end, at {}", self.extent.end());
             return Err(self.malformed(offset, what, expected, "fewer"));
         };
-        let mut buf = vec![0; len];
-        self.fill(&mut buf, inner.offset())?;
-        Ok(buf)
+        let start = buf.len();
+        buf.resize(start.saturating_add(len), 0);
+        self.fill(buf.get_mut(start..).unwrap_or_default(), inner.offset())
     }
 
     /// Reads `len` bytes, or as many as there are before the end.
