@@ -6,7 +6,7 @@ use fixtures::Filesystem::{Erofs, Squashfs};
 
 use crate::made::{DEPLOYMENT, Made, have, program, run, tree};
 
-const PROGRAM_LEN: usize = 3_333_333;
+const PROGRAM_LEN: usize = 1_333_333;
 
 #[test]
 fn every_compressor_of_squashfs() {

@@ -46,7 +46,7 @@ fn cases(program_len: usize) -> BTreeMap<String, Vec<u8>> {
 
 #[test]
 fn every_combination_of_what_is_written() {
-    let files = cases(1_000_003);
+    let files = cases(400_003);
     for compression in [Compression::MicroLzma, Compression::Deflate, Compression::Zstd] {
         for packing in [Packing::Nothing, Packing::Tails, Packing::Everything] {
             for index in [IndexForm::Full, IndexForm::Compact] {
