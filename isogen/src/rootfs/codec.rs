@@ -54,7 +54,7 @@ impl Codec {
                 collect(liblzma::bufread::XzDecoder::new_stream(input, stream), limit)
             }
             Self::Zstd => {
-                // In one step, without a window of its own: a fifth faster. It wants all of the frame, and nothing else.
+                // In one step, without a window of its own. It wants all of the frame, and nothing else.
                 if let Ok(bytes) = zstd::bulk::decompress(input, limit) {
                     return Ok(bytes);
                 }
