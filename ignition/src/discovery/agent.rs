@@ -69,13 +69,9 @@ impl Service {
     /// Adds the agent, its scripts and what it needs to reach the service.
     pub(super) fn add_agent(&self, parts: &mut Parts, id: &InfraEnvId, start: AgentStart) {
         parts.unit(AGENT_UNIT, start.state, &self.unit(id, start.environment));
-        let scripts = [
-            ("/usr/local/bin/agent-fix-bz1964591", include_str!("content/agent-fix-bz1964591")),
-            ("/usr/local/bin/agent-pull-image", include_str!("content/agent-pull-image")),
-        ];
-        for (path, script) in scripts {
-            parts.file(path, FileMode::EXECUTABLE, script);
-        }
+        let fix = include_str!("content/agent-fix-bz1964591");
+        parts.file("/usr/local/bin/agent-fix-bz1964591", FileMode::EXECUTABLE, fix);
+        add_pull_script(parts);
         if let Some(token) = &self.token {
             let line = environment_file("PULL_SECRET_TOKEN", token.reveal());
             parts.file(TOKEN_FILE, FileMode::PRIVATE, line);
@@ -129,6 +125,12 @@ WantedBy=multi-user.target
             insecure = self.certificate_check == CertificateCheck::Skip,
         )
     }
+}
+
+/// The script with which units pull the image that they run.
+pub(super) fn add_pull_script(parts: &mut Parts) {
+    let script = include_str!("content/agent-pull-image");
+    parts.file("/usr/local/bin/agent-pull-image", FileMode::EXECUTABLE, script);
 }
 
 /// How the agent starts.

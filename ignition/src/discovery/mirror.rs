@@ -2,6 +2,8 @@
 
 use super::certificate::CertificateBundle;
 use super::input::InputError;
+use super::parts::Parts;
+use crate::builder::FileMode;
 
 /// Mirrors of container registries: podman's `registries.conf`, and who signs their certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,12 +38,16 @@ impl Mirrors {
         Err(InputError::new(FIELD, registries, reason))
     }
 
-    pub(crate) fn registries(&self) -> &str {
-        &self.registries
+    /// Trusts who signed the mirrors' certificates.
+    pub(super) fn add_authority(&self, parts: &mut Parts) {
+        if let Some(authority) = &self.authority {
+            parts.anchor("domain.crt", authority);
+        }
     }
 
-    pub(crate) fn authority(&self) -> Option<&CertificateBundle> {
-        self.authority.as_ref()
+    /// Tells podman of the mirrors.
+    pub(super) fn add_registries(&self, parts: &mut Parts) {
+        parts.file("/etc/containers/registries.conf", FileMode::PUBLIC, &self.registries);
     }
 }
 
@@ -52,7 +58,7 @@ mod tests {
     #[test]
     fn a_mirror_needs_a_registry() {
         let text = "unqualified-search-registries = []\n [[ registry ]] # mine\nlocation = \"quay.io\"\n";
-        assert_eq!(Mirrors::new(text, None).unwrap().registries(), text);
+        assert_eq!(Mirrors::new(text, None).unwrap().registries, text);
         for bad in ["", "# [[registry]]", "[registry]", "[[registry]]\0"] {
             let error = Mirrors::new(bad, None).unwrap_err().to_string();
             assert!(error.starts_with("mirror_registries.registries.conf \""), "{error}");

@@ -76,8 +76,8 @@ pub const SPEC: Spec = Spec::V3_1;
 /// The field that holds the override of an infra-env.
 const OVERRIDE: &str = "ignition_config_override";
 
-/// Variables for units. It may hold passwords, so only root may read it.
-const PROXY_FILE: &str = "/etc/assisted/proxy.env";
+/// One DHCPv6 identity for the live system and the one that is installed, so that the address stays.
+const DHCP_IDENTITY: &str = include_str!("content/01-ipv6.conf");
 
 /// Which kind of image a machine boots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -212,7 +212,7 @@ impl Discovery {
         self.add_proxies(&mut parts);
         self.add_trust(&mut parts);
         self.add_mirrors(&mut parts);
-        self.add_time(&mut parts);
+        self.infra_env.time_sources.add(&mut parts);
         if let Some(network) = self.network_in_config() {
             network::add(network, &mut parts);
         }
@@ -235,7 +235,7 @@ impl Discovery {
 
     /// The file with variables for units, if there are any.
     fn environment(&self) -> Option<&'static str> {
-        (!self.infra_env.proxies.is_empty()).then_some(PROXY_FILE)
+        self.infra_env.proxies.environment()
     }
 
     /// Credentials, and who may log in.
@@ -260,49 +260,35 @@ impl Discovery {
         if proxies.is_empty() {
             return;
         }
-        parts.file(PROXY_FILE, FileMode::PRIVATE, proxies.to_environment_file());
+        proxies.add_environment(parts);
         parts.file("/etc/profile.d/proxy.sh", FileMode::PUBLIC, proxies.to_profile());
         if proxies.is_used() {
             parts.ignition = Map::from_iter([("proxy".to_owned(), proxies.to_ignition())]);
         }
     }
 
-    /// Certificates for all programs. The system gathers what is in this folder when it boots.
+    /// Certificates for all programs.
     fn add_trust(&self, parts: &mut Parts) {
-        const ANCHORS: &str = "/etc/pki/ca-trust/source/anchors";
         let bundles = [
             ("rh-it-root-ca.crt", &self.service.organisation_authority),
             ("assisted-infraenv-additional-trust-bundle.pem", &self.infra_env.trust_bundle),
         ];
-        let mirrors = self.infra_env.mirrors.as_ref().and_then(Mirrors::authority);
-        let given = bundles.into_iter().filter_map(|(name, bundle)| Some((name, bundle.as_ref()?)));
-        for (name, bundle) in given.chain(mirrors.map(|bundle| ("domain.crt", bundle))) {
-            parts.file(&format!("{ANCHORS}/{name}"), FileMode::PUBLIC, bundle.as_pem());
+        for (name, bundle) in bundles {
+            if let Some(bundle) = bundle {
+                parts.anchor(name, bundle);
+            }
+        }
+        if let Some(mirrors) = &self.infra_env.mirrors {
+            mirrors.add_authority(parts);
         }
     }
 
     fn add_mirrors(&self, parts: &mut Parts) {
         let Some(mirrors) = &self.infra_env.mirrors else { return };
-        parts.file("/etc/containers/registries.conf", FileMode::PUBLIC, mirrors.registries());
+        mirrors.add_registries(parts);
         if self.service.image_policy == ImagePolicy::AcceptAnything {
             let policy = include_str!("content/policy.json");
             parts.file("/etc/containers/policy.json", FileMode::PUBLIC, policy);
-        }
-    }
-
-    fn add_time(&self, parts: &mut Parts) {
-        const CHRONY: &str = "/etc/chrony.conf";
-        match &self.infra_env.time_sources {
-            TimeSources::Additional(sources) if !sources.is_empty() => {
-                // The clock of a machine may be years off, and may be so whenever the servers come into reach.
-                let lines = format!("\nmakestep 1.0 -1\n{}", time::servers(sources));
-                parts.append(CHRONY, &lines);
-            }
-            TimeSources::Only(sources) if !sources.is_empty() => {
-                let settings = include_str!("content/chrony.conf");
-                parts.file(CHRONY, FileMode::PUBLIC, time::servers(sources) + settings);
-            }
-            _ => {}
         }
     }
 }
@@ -312,7 +298,7 @@ fn add_system(parts: &mut Parts) {
     parts.unit("selinux.service", UnitState::Enabled, include_str!("content/selinux.service"));
     let files = [
         ("/etc/motd", include_str!("content/motd")),
-        ("/etc/NetworkManager/conf.d/01-ipv6.conf", include_str!("content/01-ipv6.conf")),
+        ("/etc/NetworkManager/conf.d/01-ipv6.conf", DHCP_IDENTITY),
         ("/root/assisted.te", include_str!("content/assisted.te")),
     ];
     for (path, contents) in files {

@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Value, json};
 
+use super::certificate::CertificateBundle;
 use super::escape;
 use crate::builder::{FileMode, UnitState};
 use crate::document::{Document, ReadError};
@@ -28,6 +29,12 @@ impl Parts {
             "path": path, "mode": mode.bits(), "overwrite": true, "user": {"name": "root"},
             "contents": {"source": source(contents.as_ref())},
         }));
+    }
+
+    /// Trusts certificates, for all programs. The system gathers what is in this folder when it boots.
+    pub(crate) fn anchor(&mut self, name: &str, bundle: &CertificateBundle) {
+        let path = format!("/etc/pki/ca-trust/source/anchors/{name}");
+        self.file(&path, FileMode::PUBLIC, bundle.as_pem());
     }
 
     /// Adds to the end of a file of the system.

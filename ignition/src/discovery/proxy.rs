@@ -10,9 +10,14 @@ use serde_json::{Map, Value, json};
 
 use super::escape;
 use super::input::{InputError, is_host_name};
+use super::parts::Parts;
 use super::url::HttpUrl;
+use crate::builder::FileMode;
 
 const NO_PROXY: &str = "proxy.no_proxy";
+
+/// Variables for units. It may hold passwords, so only root may read it.
+const FILE: &str = "/etc/assisted/proxy.env";
 
 /// The proxies of an infra-env.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -104,8 +109,19 @@ impl Proxies {
         proxy.into()
     }
 
-    /// The file for `EnvironmentFile=` of units.
-    pub(crate) fn to_environment_file(&self) -> String {
+    /// The file for `EnvironmentFile=` of units, if there are any proxies.
+    pub(super) fn environment(&self) -> Option<&'static str> {
+        (!self.is_empty()).then_some(FILE)
+    }
+
+    /// Writes the file of [`Self::environment`].
+    pub(super) fn add_environment(&self, parts: &mut Parts) {
+        if let Some(path) = self.environment() {
+            parts.file(path, FileMode::PRIVATE, self.to_environment_file());
+        }
+    }
+
+    fn to_environment_file(&self) -> String {
         self.variables().iter().map(|(name, value)| escape::environment_file(name, value)).collect()
     }
 

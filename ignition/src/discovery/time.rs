@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::input::{InputError, is_host_name};
+use super::parts::Parts;
+use crate::builder::FileMode;
 
 /// A server or pool of NTP servers: a host name or an address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -83,10 +85,27 @@ impl TimeSources {
             )),
         }
     }
+
+    /// Tells chrony of them.
+    pub(super) fn add(&self, parts: &mut Parts) {
+        const CHRONY: &str = "/etc/chrony.conf";
+        match self {
+            Self::Additional(sources) if !sources.is_empty() => {
+                // The clock of a machine may be years off, and may be so whenever the servers come into reach.
+                let lines = format!("\nmakestep 1.0 -1\n{}", servers(sources));
+                parts.append(CHRONY, &lines);
+            }
+            Self::Only(sources) if !sources.is_empty() => {
+                let settings = include_str!("content/chrony.conf");
+                parts.file(CHRONY, FileMode::PUBLIC, servers(sources) + settings);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// The lines that make chrony ask these servers, quickly at first.
-pub(crate) fn servers(sources: &[NtpSource]) -> String {
+fn servers(sources: &[NtpSource]) -> String {
     sources.iter().map(|source| format!("server {} iburst\n", source.as_str())).collect()
 }
 
