@@ -46,6 +46,8 @@ impl FileMode {
     pub const PUBLIC: Self = Self(0o644);
     /// Written by root, read and run by everybody: 0755.
     pub const EXECUTABLE: Self = Self(0o755);
+    /// Written and run by root, read by everybody: 0744.
+    pub const OWNER_EXECUTABLE: Self = Self(0o744);
     /// Read, written and run by root alone: 0700.
     pub const PRIVATE_EXECUTABLE: Self = Self(0o700);
 

@@ -16,7 +16,7 @@ use crate::builder::{FileMode, UnitState};
 use crate::discovery::overrides::{apply, checked};
 use crate::discovery::parts::{Parts, source};
 use crate::discovery::{
-    CertificateBundle, ComposeError, Composed, HttpUrl, InputError, Override, Token, is_host_name,
+    CertificateBundle, ComposeError, Composed, HostName, HttpUrl, InputError, Override, Token, is_host_name,
 };
 use crate::document::Document;
 use crate::merge::merge;
@@ -191,7 +191,7 @@ pub enum DiscoveryMedia {
 /// What is a machine's own.
 #[derive(Clone, Debug)]
 pub struct Host {
-    hostname: String,
+    hostname: HostName,
     /// An address in the network on which the node shall have its own, where the cluster has to be told.
     pub node_ip_hint: Option<IpAddr>,
     /// The pool, where it is not that of the role.
@@ -207,13 +207,10 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// When the name is no host name in lower case.
+    /// When the name is no host name in lower case, or longer than 64 characters.
     pub fn new(hostname: &str) -> Result<Self, InputError> {
-        if !is_host_name(hostname) || hostname.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            return Err(InputError::new("requested_hostname", hostname, "is no host name in lower case"));
-        }
         Ok(Self {
-            hostname: hostname.to_owned(),
+            hostname: HostName::parse("requested_hostname", hostname)?,
             node_ip_hint: None,
             pool: None,
             config_override: None,
@@ -248,7 +245,7 @@ impl Host {
 
     fn own_files(&self) -> Parts {
         let mut parts = Parts::default();
-        parts.file("/etc/hostname", FileMode::PUBLIC, &self.hostname);
+        parts.file("/etc/hostname", FileMode::PUBLIC, self.hostname.as_str());
         if let Some(hint) = self.node_ip_hint {
             let line = format!("KUBELET_NODEIP_HINT={hint}\n");
             parts.file("/etc/default/nodeip-configuration", FileMode::PUBLIC, line);

@@ -10,8 +10,6 @@
 mod setups;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
-use std::{env, fs};
 
 use ignition::discovery::{
     ComposeError, Discovery, HttpUrl, ImageType, Override, Proxies, SshKeys, TimeSources,
@@ -21,7 +19,7 @@ use ignition::spec::Spec;
 use ignition::validate::validate;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use setups::{contents, full, matrix, minimal, unit};
+use setups::{assert_golden, contents, full, hostile, list, matrix, minimal, mode, page, unit};
 
 #[test]
 fn every_combination_is_valid_and_known_to_its_spec() {
@@ -48,26 +46,18 @@ fn every_combination_is_valid_and_known_to_its_spec() {
 
 #[test]
 fn the_golden_config() {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/goldens/discovery.json");
-    let config = full().compose().unwrap().config.to_pretty();
-    if env::var("UPDATE_GOLDEN").as_deref() == Ok("1") {
-        fs::write(&path, &config).unwrap();
-    }
-    let golden = fs::read_to_string(&path).unwrap();
-    assert!(config == golden, "{} differs; UPDATE_GOLDEN=1 writes it anew", path.display());
+    assert_golden("discovery.json", &full().compose().unwrap().config);
 }
 
 /// The page goes through the config file by file; here the config goes through the page.
 #[test]
 fn the_page_lists_every_file_with_its_mode_and_every_unit() {
-    let page = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/discovery.md");
-    let page = fs::read_to_string(page).unwrap();
+    let page = page().rest;
     for (name, discovery) in matrix() {
         let config = discovery.compose().unwrap().config;
         for file in config.root()["storage"]["files"].as_array().unwrap() {
             let path = file["path"].as_str().unwrap();
-            let mode =
-                file["mode"].as_u64().map_or_else(|| "system's".to_owned(), |mode| format!("{mode:04o}"));
+            let mode = mode(file);
             let is_network =
                 path.starts_with("/etc/assisted/network/") || path == ignition::network::SCRIPT_PATH;
             assert!(
@@ -85,8 +75,7 @@ fn the_page_lists_every_file_with_its_mode_and_every_unit() {
 /// The example on the page.
 #[test]
 fn a_clash_is_told_as_the_page_says() {
-    let page = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/discovery.md");
-    let page = fs::read_to_string(page).unwrap();
+    let page = page().rest;
     let over = r#"{"ignition": {"version": "3.1.0"},
  "storage": {"links": [{"path": "/tmp/a", "target": "/x"},
                        {"path": "/etc", "target": "/x"}]}}"#;
@@ -94,12 +83,6 @@ fn a_clash_is_told_as_the_page_says() {
     discovery.infra_env.config_override = Some(Override::new(over));
     let error = discovery.compose().unwrap_err().to_string();
     assert!(page.contains(&format!("\n{error}\n")), "{error}");
-}
-
-fn list(config: &Document, pointer: &str, key: &str) -> Vec<String> {
-    let root: Value = config.root().clone().into();
-    let list = root.pointer(pointer).and_then(Value::as_array).cloned().unwrap_or_default();
-    list.iter().map(|item| item[key].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -361,12 +344,6 @@ fn read_dropin(text: &str) -> Vec<(String, String)> {
         (name.to_owned(), value.replace("%%", "%"))
     };
     text.strip_prefix("[Service]\n").unwrap().lines().map(assignment).collect()
-}
-
-/// Texts that somebody might want to break out with, and good ones with marks in them.
-fn hostile(good: &'static str) -> impl Strategy<Value = String> {
-    let marks = "[\"'\\\\%$`{}()#;&|<>*?!~ \n\r\t\u{0}äa-z0-9@:/.,=-]{0,12}";
-    prop_oneof![marks, marks.prop_map(move |text| format!("{good}{text}")), any::<String>()]
 }
 
 fn with(change: impl FnOnce(&mut Discovery)) -> Document {

@@ -27,10 +27,12 @@ use ignition::pointer::{DiscoveryMedia, Endpoint, Header, Host, Pool, Server};
 use serde_json::Value;
 use setups::{contents, matrix};
 
-/// All discovery configs, and a pointer config.
+/// All discovery configs, with a service and without, and a pointer config.
 fn configs() -> Vec<(String, Document)> {
     let mut all: Vec<_> =
         matrix().into_iter().map(|(name, it)| (name, it.compose().unwrap().config)).collect();
+    let alone = setups::standalone_matrix().into_iter();
+    all.extend(alone.map(|(name, it)| (name, it.compose().unwrap().config)));
     let pem = "-----BEGIN CERTIFICATE-----\nMAMCAQE=\n-----END CERTIFICATE-----\n";
     let endpoint = Endpoint {
         server: Server::ApiHost("api.lab.example.com".to_owned()),
@@ -88,7 +90,7 @@ fn scripts() -> BTreeMap<String, Vec<u8>> {
 #[test]
 fn shellcheck_has_nothing_against_any_script() {
     let scripts = scripts();
-    assert!(scripts.len() >= 6, "{:?}", scripts.keys());
+    assert!(scripts.len() >= 7, "{:?}", scripts.keys());
     let folder = tempfile::tempdir().unwrap();
     for (path, text) in scripts {
         let file = folder.path().join(Path::new(&path).file_name().unwrap());

@@ -14,7 +14,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::{env, fs};
 
-use setups::{contents, minimal};
+use ignition::document::Document;
+use setups::{contents, full_standalone, minimal};
 use tempfile::TempDir;
 
 /// A folder with a script and the programs that it calls.
@@ -25,9 +26,13 @@ struct Stage {
 impl Stage {
     /// `programs` are names and the shell lines that they run. All calls are noted first.
     fn new(script: &str, programs: &[(&str, &str)]) -> Self {
+        Self::with(&minimal().compose().unwrap().config, script, programs)
+    }
+
+    /// The same with a script of another config.
+    fn with(config: &Document, script: &str, programs: &[(&str, &str)]) -> Self {
         let stage = Self { folder: tempfile::tempdir().unwrap() };
-        let config = minimal().compose().unwrap().config;
-        stage.write("script", &contents(&config, script).unwrap());
+        stage.write("script", &contents(config, script).unwrap());
         for (name, lines) in programs {
             let text = format!("#!/bin/bash\necho \"{name} $*\" >>\"$STAGE/calls\"\n{lines}\n");
             stage.write(name, text.as_bytes());
@@ -46,9 +51,15 @@ impl Stage {
 
     /// Runs the script. Nothing when there is no bash.
     fn run(&self, argument: &str) -> Option<i32> {
+        self.run_where(argument, &[])
+    }
+
+    /// The same where variables have values.
+    fn run_where(&self, argument: &str, variables: &[(&str, &str)]) -> Option<i32> {
         let path = env::join_paths([self.folder.path(), "/usr/bin".as_ref(), "/bin".as_ref()]).unwrap();
         let mut command = Command::new("/bin/bash");
         command.arg(self.path("script")).arg(argument).env("PATH", path).env("STAGE", self.folder.path());
+        command.envs(variables.iter().copied());
         match command.output() {
             Ok(output) => Some(output.status.code().unwrap()),
             Err(error) => {
@@ -123,5 +134,37 @@ fn user_data_is_run_on_oracle_cloud_only() {
         let Some(status) = stage.run("") else { return };
         assert_eq!(status, expected, "{machine} {tag} {curl}");
         assert_eq!(stage.path("ran").exists(), runs, "{machine} {tag} {curl}");
+    }
+}
+
+#[test]
+fn a_machine_gets_the_name_that_ironic_knows_only_if_it_has_none() {
+    let config = full_standalone().compose().unwrap().config;
+    let known_as = Some(("--transient", "node-0.lab.example.com"));
+    let from_dhcp = |name| Some(("--static --transient", name));
+    let hostile = "a.b $(touch \"$STAGE/ran\"); c";
+    for (kernel, dhcp, expected) in [
+        ("localhost", "", known_as),
+        ("localhost.localdomain", "", known_as),
+        ("node-1", "", None),
+        // It is a part of the name only.
+        ("my-localhost-1", "", None),
+        ("node-1", "a.example.com", from_dhcp("a.example.com")),
+        ("node-1", "a.example.com.", from_dhcp("a.example.com")),
+        // A name without a domain is no full name.
+        ("localhost", "a", known_as),
+        ("node-1", hostile, from_dhcp(hostile)),
+    ] {
+        let uname = format!("echo {kernel}");
+        let programs = [("uname", uname.as_str()), ("hostnamectl", "echo \"last ${!#}\" >>\"$STAGE/calls\"")];
+        let stage = Stage::with(&config, "/etc/NetworkManager/dispatcher.d/01-hostname", &programs);
+        let Some(status) = stage.run_where("eno1", &[("DHCP6_FQDN_FQDN", dhcp)]) else { return };
+        assert_eq!(status, 0, "{kernel} {dhcp}");
+        let calls: Vec<String> = stage.calls().into_iter().filter(|call| call != "uname -n").collect();
+        let expected = expected.map(|(options, name)| {
+            [format!("hostnamectl set-hostname {options} -- {name}"), format!("last {name}")]
+        });
+        assert_eq!(calls, expected.into_iter().flatten().collect::<Vec<_>>(), "{kernel} {dhcp}");
+        assert!(!stage.path("ran").exists(), "{dhcp}");
     }
 }

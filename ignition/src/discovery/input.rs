@@ -115,6 +115,43 @@ impl fmt::Display for ImageReference {
     }
 }
 
+/// The name of a machine: a host name in lower case that Linux has room for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostName(String);
+
+impl HostName {
+    /// The kernel keeps so many bytes of a name. What does not fit is not cut off but ignored.
+    const MAX_LEN: usize = 64;
+
+    /// Reads a name, with a domain or without.
+    ///
+    /// # Errors
+    ///
+    /// When the text is no host name, has upper-case letters, or is too long.
+    pub fn parse(field: &'static str, text: &str) -> Result<Self, InputError> {
+        let reason = if !is_host_name(text) || text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            "is no host name in lower case".to_owned()
+        } else if text.len() > Self::MAX_LEN {
+            format!("is longer than {} characters", Self::MAX_LEN)
+        } else {
+            return Ok(Self(text.to_owned()));
+        };
+        Err(InputError::new(field, text, reason))
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for HostName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
 /// A host name that DNS can hold: labels of letters, digits and inner dashes, 253 bytes at most.
 pub(crate) fn is_host_name(text: &str) -> bool {
     const MAX_LEN: usize = 253;
@@ -157,6 +194,24 @@ mod tests {
         for bad in ["", "-v", "a b", "a\nb", "a%b", "a$b", "a\"b", &"a".repeat(513)] {
             let error = ImageReference::parse("agent_image", bad).unwrap_err();
             assert!(error.to_string().starts_with("agent_image "), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_machine_has_a_short_name_in_lower_case() {
+        let longest = format!("{}.b", "a".repeat(62));
+        for good in ["a", "node-0.lab.example.com", &longest] {
+            assert_eq!(HostName::parse("hostname", good).unwrap().as_str(), good);
+        }
+        for (bad, reason) in [
+            ("", "lower case"),
+            ("Node", "lower case"),
+            ("a b", "lower case"),
+            ("$(id)", "lower case"),
+            (&format!("{longest}c"), "longer than 64"),
+        ] {
+            let error = HostName::parse("hostname", bad).unwrap_err().to_string();
+            assert!(error.starts_with("hostname ") && error.contains(reason), "{error}");
         }
     }
 

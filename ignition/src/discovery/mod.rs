@@ -8,6 +8,7 @@
 //! The rest is escaped for its reader. Building fetches nothing and asks nobody: the same inputs give the same bytes.
 //!
 //! * [`Discovery`] builds the config.
+//! * [`StandaloneIronic`] builds one for machines that Ironic manages without a service.
 //! * [`ipxe`] writes the scripts with which machines boot over the network.
 //! * [`kernel_arguments`] are no part of the config, but of the same infra-env.
 //!
@@ -49,8 +50,8 @@ mod url;
 pub use agent::{AGENT_UNIT, CertificateCheck, Service};
 pub use certificate::CertificateBundle;
 pub(crate) use input::is_host_name;
-pub use input::{ImageReference, InfraEnvId, InputError};
-pub use ironic::{Ironic, VlanInterfaces};
+pub use input::{HostName, ImageReference, InfraEnvId, InputError};
+pub use ironic::{Ironic, StandaloneIronic, VlanInterfaces};
 pub use mirror::Mirrors;
 pub use overrides::{ComposeError, Composed, Override};
 pub use proxy::Proxies;
@@ -220,12 +221,14 @@ impl Discovery {
             okd::add(&mut parts, image, self.environment());
         }
         if let Some(ironic) = &self.ironic {
-            let has_static_network = self.static_network.is_some();
-            let machine = IronicMachine { has_static_network, environment: self.environment() };
+            let machine = IronicMachine {
+                has_static_network: self.static_network.is_some(),
+                environment: self.environment(),
+                ..IronicMachine::default()
+            };
             ironic.add(&mut parts, &machine)?;
         }
-        let config = parts.into_document(SPEC);
-        overrides::checked(config.map_err(|error| ComposeError::Invalid { finding: error.to_finding() })?)
+        overrides::assembled(parts, SPEC)
     }
 
     /// The static network, unless the initrd has it.

@@ -17,6 +17,7 @@ use crate::spec::Spec;
 use crate::validate::validate;
 
 use super::input::InputError;
+use super::parts::Parts;
 
 /// A config to be laid over a generated one: JSON of any supported spec version.
 #[derive(Clone, PartialEq, Eq)]
@@ -95,6 +96,12 @@ impl fmt::Debug for Composed {
         let spec = self.config.spec();
         f.debug_struct("Composed").field("spec", &spec).field("warnings", &self.warnings).finish()
     }
+}
+
+/// The config that its parts make.
+pub(crate) fn assembled(parts: Parts, spec: Spec) -> Result<Document, ComposeError> {
+    let config = parts.into_document(spec);
+    checked(config.map_err(|error| ComposeError::Invalid { finding: error.to_finding() })?)
 }
 
 /// Checks a generated config that has no override yet.

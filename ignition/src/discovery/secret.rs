@@ -111,6 +111,18 @@ impl PullSecret {
         Ok(Self { text: text.to_owned(), tokens })
     }
 
+    /// Reads a pull secret that is wrapped in base64, as Metal3 hands it around. Blanks and line breaks are dropped.
+    ///
+    /// # Errors
+    ///
+    /// When it is not base64 of a text, or that is not what [`Self::parse`] takes.
+    pub fn from_base64(text: &str) -> Result<Self, InputError> {
+        let text: String = text.split_ascii_whitespace().collect();
+        let refuse = |reason: &str| InputError::secret(PULL_SECRET, reason);
+        let bytes = BASE64.decode(text).map_err(|_| refuse("is not base64"))?;
+        Self::parse(std::str::from_utf8(&bytes).map_err(|_| refuse("is not base64 of a text"))?)
+    }
+
     /// The text itself.
     #[must_use]
     pub fn reveal(&self) -> &str {
@@ -202,6 +214,27 @@ mod tests {
             let error = PullSecret::parse(bad).unwrap_err().to_string();
             assert!(error.starts_with("pull_secret: ") && error.contains(reason), "{error}");
             assert!(!error.contains("hunter2"), "{error}");
+        }
+    }
+
+    #[test]
+    fn pull_secrets_may_be_wrapped() {
+        let text = r#"{"auths":{"a":{"auth":"dTpw"}}}"#;
+        let wrapped = BASE64.encode(text);
+        let (start, end) = wrapped.split_at(20);
+        for wrapped in [&wrapped, &format!(" {start}\n{end}\n")] {
+            assert_eq!(PullSecret::from_base64(wrapped).unwrap().reveal(), text);
+        }
+        let inner = BASE64.encode("hunter2");
+        for (bad, reason) in [
+            (text, "is not base64"),
+            ("/w==", "base64 of a text"),
+            (&inner, "not valid JSON"),
+            ("", "not valid JSON"),
+        ] {
+            let error = PullSecret::from_base64(bad).unwrap_err().to_string();
+            assert!(error.starts_with("pull_secret: ") && error.contains(reason), "{error}");
+            assert!(!error.contains("hunter2") && !error.contains("dTpw"), "{error}");
         }
     }
 

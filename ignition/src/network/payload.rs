@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::host::HostNetwork;
 use super::policy::policy;
-use super::{Generation, HostError, KeyfileCache, MAX_HOSTS, NetworkError, keyfiles, parallel};
+use super::{Generation, HostError, Keyfile, KeyfileCache, MAX_HOSTS, keyfiles, parallel};
 use crate::discovery::Proxies;
 
 /// The script that finds a machine's host at boot and puts its files where they take effect; for any POSIX shell.
@@ -13,6 +13,7 @@ pub const SCRIPT: &str = include_str!("boot/pre-network-manager-config.sh");
 /// Where the script is in an image.
 pub const SCRIPT_PATH: &str = "/usr/local/bin/pre-network-manager-config.sh";
 
+const CONNECTIONS: &str = "/etc/NetworkManager/system-connections";
 const HOSTS: &str = "/etc/assisted/network";
 const MAC_MAP: &str = "mac_interface.ini";
 const UNIT: &str = "pre-network-manager-config.service";
@@ -81,6 +82,37 @@ pub struct IgnitionFiles {
     pub files: Vec<NetworkEntry>,
     /// The unit, which is to be enabled; nothing where there are no hosts.
     pub unit: Option<IgnitionUnit>,
+}
+
+impl IgnitionFiles {
+    /// The keyfiles of one host, where `NetworkManager` reads them: for an image that no other machine boots.
+    ///
+    /// Nothing chooses among hosts there. So the names of the interfaces have to be those that the kernel gives them,
+    /// and MAC addresses are not looked at.
+    ///
+    /// # Errors
+    ///
+    /// When the document gives no keyfiles, or two of one name.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ignition::network::{HostNetwork, IgnitionFiles};
+    ///
+    /// let host = HostNetwork::without_macs("interfaces: [{name: eno1, type: ethernet, state: up}]");
+    /// let files = IgnitionFiles::for_one_host(&host)?.files;
+    /// assert_eq!(files[0].path, "/etc/NetworkManager/system-connections/eno1.nmconnection");
+    /// # Ok::<(), ignition::network::HostError>(())
+    /// ```
+    pub fn for_one_host(host: &HostNetwork) -> Result<Self, HostError> {
+        let label = host.label(0);
+        let keyfiles = host_keyfiles(host, &label)?;
+        check_names(&keyfiles, &label)?;
+        let entry = |Keyfile { name, contents }| {
+            NetworkEntry::file(format!("{CONNECTIONS}/{name}"), 0o600, contents.into_bytes())
+        };
+        Ok(Self { files: keyfiles.into_iter().map(entry).collect(), unit: None })
+    }
 }
 
 /// A systemd unit of an Ignition config.
@@ -224,39 +256,51 @@ pub(super) fn generate_cached(host: &HostNetwork, cache: &KeyfileCache) -> Resul
     Ok(())
 }
 
+/// The keyfiles of a host, at least one.
+fn host_keyfiles(host: &HostNetwork, label: &str) -> Result<Vec<Keyfile>, HostError> {
+    let made = keyfiles(host.document().as_bytes());
+    let made = made.map_err(|source| HostError::Document { host: label.to_owned(), source })?;
+    if made.is_empty() {
+        return Err(HostError::NoInterfaces { host: label.to_owned() });
+    }
+    Ok(made)
+}
+
+/// Refuses keyfiles of which one would replace the other.
+fn check_names(keyfiles: &[Keyfile], label: &str) -> Result<(), HostError> {
+    let mut names = BTreeSet::new();
+    match keyfiles.iter().rev().find(|keyfile| !names.insert(&keyfile.name)) {
+        Some(twice) => Err(HostError::DuplicateKeyfile { host: label.to_owned(), name: twice.name.clone() }),
+        None => Ok(()),
+    }
+}
+
 impl HostFiles {
     fn generate(host: &HostNetwork, label: &str, generation: Generation) -> Result<Self, HostError> {
-        let label = || label.to_owned();
         let interfaces = host.interfaces().unwrap_or_default();
         if interfaces.is_empty() {
-            return Err(HostError::NoMacs { host: label() });
+            return Err(HostError::NoMacs { host: label.to_owned() });
         }
-        let document = |source: NetworkError| HostError::Document { host: label(), source };
-        let keyfiles = keyfiles(host.document().as_bytes()).map_err(document)?;
-        if keyfiles.is_empty() {
-            return Err(HostError::NoInterfaces { host: label() });
-        }
+        let keyfiles = host_keyfiles(host, label)?;
         let mut lines: Vec<String> =
             interfaces.iter().map(|it| format!("{}={}", it.mac_address, it.logical_nic_name)).collect();
         lines.sort();
         let map = (FileName::Fixed(MAC_MAP.into()), Arc::from(lines.join("\n").into_bytes()));
-        let mut files = vec![map];
-        match generation {
+        let files = match generation {
             Generation::Keyfiles => {
-                let mut names = BTreeSet::new();
-                for keyfile in keyfiles.into_iter().rev() {
-                    if !names.insert(keyfile.name.clone()) {
-                        return Err(HostError::DuplicateKeyfile { host: label(), name: keyfile.name });
-                    }
-                    let contents = with_autoconnect(&keyfile.contents).into_bytes();
-                    files.push((FileName::Fixed(keyfile.name.into()), contents.into()));
-                }
-                files.reverse();
+                check_names(&keyfiles, label)?;
+                let file = |Keyfile { name, contents }: Keyfile| {
+                    (FileName::Fixed(name.into()), Arc::from(with_autoconnect(&contents).into_bytes()))
+                };
+                keyfiles.into_iter().map(file).chain([map]).collect()
             }
             Generation::Nmstate => {
-                files.push((FileName::Policy, policy(host).map_err(document)?.into_bytes().into()));
+                let policy = policy(host);
+                let policy =
+                    policy.map_err(|source| HostError::Document { host: label.to_owned(), source })?;
+                vec![map, (FileName::Policy, policy.into_bytes().into())]
             }
-        }
+        };
         Ok(Self { files })
     }
 

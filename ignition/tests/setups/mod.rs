@@ -2,14 +2,18 @@
 
 #![allow(dead_code, reason = "no test program needs all of it")]
 
+use std::path::PathBuf;
+use std::{env, fs};
+
 use ignition::discovery::{
-    CertificateBundle, CertificateCheck, Discovery, HttpUrl, ImagePolicy, ImageReference, ImageType,
-    InfraEnv, InfraEnvId, Ironic, Mirrors, PasswordHash, Proxies, PullSecret, Service, SshKeys, TimeSources,
-    Token,
+    CertificateBundle, CertificateCheck, Discovery, HostName, HttpUrl, ImagePolicy, ImageReference,
+    ImageType, InfraEnv, InfraEnvId, Ironic, Mirrors, PasswordHash, Proxies, PullSecret, Service, SshKeys,
+    StandaloneIronic, TimeSources, Token,
 };
 use ignition::document::Document;
 use ignition::network::{Generation, HostNetwork, IgnitionFiles, KeyfileCache, MacInterface, Networks};
 use ignition::resource;
+use proptest::prelude::*;
 use serde_json::Value;
 
 pub(crate) const KEY: &str =
@@ -29,22 +33,30 @@ fn image(text: &str) -> ImageReference {
     ImageReference::parse("image", text).unwrap()
 }
 
+fn pull_secret() -> PullSecret {
+    PullSecret::parse(r#"{"auths":{"quay.io":{"auth":"dXNlcjpodW50ZXIx"}}}"#).unwrap()
+}
+
 pub(crate) fn minimal() -> Discovery {
     let url = HttpUrl::parse("base_url", "https://assisted.example.com").unwrap();
     let id = InfraEnvId::parse("0f2a5d3c-1111-4222-8333-444455556666").unwrap();
-    let secret = PullSecret::parse(r#"{"auths":{"quay.io":{"auth":"dXNlcjpodW50ZXIx"}}}"#).unwrap();
-    Discovery::new(Service::new(url, image("quay.io/example/agent:v1")), InfraEnv::new(id, secret))
+    let service = Service::new(url, image("quay.io/example/agent:v1"));
+    Discovery::new(service, InfraEnv::new(id, pull_secret()))
 }
 
 /// One host, with a password in its keyfile.
-pub(crate) fn network() -> IgnitionFiles {
+fn host() -> HostNetwork {
     let document = "interfaces:\n- name: eth0\n  type: ethernet\n  state: up\n  ipv4: {enabled: true, dhcp: true}\n  \
                     802.1x: {identity: a, eap-methods: [tls], ca-cert: /a, client-cert: /b, private-key: /c, \
                     private-key-password: hunter5}\n";
     let interface =
         MacInterface { logical_nic_name: "eth0".to_owned(), mac_address: "52:54:00:aa:bb:01".to_owned() };
-    let hosts = [HostNetwork::new(document, vec![interface])];
-    Networks::generate(&hosts, Generation::Keyfiles, &KeyfileCache::default()).unwrap().ignition()
+    HostNetwork::new(document, vec![interface])
+}
+
+/// Its network in an image of many.
+pub(crate) fn network() -> IgnitionFiles {
+    Networks::generate(&[host()], Generation::Keyfiles, &KeyfileCache::default()).unwrap().ignition()
 }
 
 pub(crate) fn ironic() -> Ironic {
@@ -134,6 +146,108 @@ pub(crate) fn matrix() -> Vec<(String, Discovery)> {
         all.push((name, it));
     }
     all
+}
+
+/// Ironic with nothing else.
+pub(crate) fn standalone() -> StandaloneIronic {
+    StandaloneIronic::new(ironic())
+}
+
+/// Ironic with everything.
+pub(crate) fn full_standalone() -> StandaloneIronic {
+    let mut ironic = Ironic::parse(
+        "https://192.0.2.5,https://user:hunter6@[2001:db8::5]:443/prefix",
+        "https://192.0.2.5",
+        image("quay.io/example/ipa@sha256:00"),
+    )
+    .unwrap();
+    ironic.ip_options = "ip=dhcp,dhcp6".to_owned();
+    StandaloneIronic {
+        pull_secret: Some(pull_secret()),
+        ssh_keys: SshKeys::parse(&format!("{KEY} me@example.com\n")).unwrap(),
+        proxies: proxies(),
+        time_sources: TimeSources::parse("ntp.example.com,192.0.2.1", "").unwrap(),
+        trust_bundle: Some(certificate("additional")),
+        mirrors: Some(mirrors()),
+        hostname: Some(HostName::parse("hostname", "node-0.lab.example.com").unwrap()),
+        static_network: Some(IgnitionFiles::for_one_host(&host()).unwrap()),
+        ..StandaloneIronic::new(ironic)
+    }
+}
+
+/// All combinations of what makes files appear beside Ironic alone, with names.
+pub(crate) fn standalone_matrix() -> Vec<(String, StandaloneIronic)> {
+    type Change = fn(&mut StandaloneIronic, StandaloneIronic);
+    const CONDITIONS: [(&str, Change); 7] = [
+        (" pull secret", |it, full| it.pull_secret = full.pull_secret),
+        (" SSH keys", |it, full| it.ssh_keys = full.ssh_keys),
+        (" proxies", |it, full| it.proxies = full.proxies),
+        (" time servers", |it, full| it.time_sources = full.time_sources),
+        (" trust and mirrors", |it, full| (it.trust_bundle, it.mirrors) = (full.trust_bundle, full.mirrors)),
+        (" host name", |it, full| it.hostname = full.hostname),
+        (" static network", |it, full| it.static_network = full.static_network),
+    ];
+    let mut all = vec![("Ironic full".to_owned(), full_standalone())];
+    for bits in 0..1_usize << CONDITIONS.len() {
+        let mut it = standalone();
+        let mut name = "Ironic".to_owned();
+        for (_, (note, change)) in CONDITIONS.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1) {
+            name.push_str(note);
+            change(&mut it, full_standalone());
+        }
+        all.push((name, it));
+    }
+    let mut several = standalone();
+    several.static_network = Some(network());
+    several.time_sources = TimeSources::parse("", "ntp.example.com").unwrap();
+    all.push(("Ironic several".to_owned(), several));
+    all
+}
+
+/// Compares a config with its golden file, or writes that anew with `UPDATE_GOLDEN=1`.
+pub(crate) fn assert_golden(name: &str, config: &Document) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/goldens").join(name);
+    let config = config.to_pretty();
+    if env::var("UPDATE_GOLDEN").as_deref() == Ok("1") {
+        fs::write(&path, &config).unwrap();
+    }
+    let golden = fs::read_to_string(&path).unwrap();
+    assert!(config == golden, "{} differs; UPDATE_GOLDEN=1 writes it anew", path.display());
+}
+
+/// The page about configs: what it says of Ironic without a service, and all else.
+pub(crate) struct Page {
+    pub(crate) standalone: String,
+    pub(crate) rest: String,
+}
+
+pub(crate) fn page() -> Page {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/discovery.md");
+    let text = fs::read_to_string(path).unwrap();
+    let start = text.find("\n## Ironic without a service\n").unwrap();
+    let len = text[start + 1..].find("\n## ").map_or(text.len() - start, |len| len + 1);
+    Page {
+        standalone: text[start..start + len].to_owned(),
+        rest: format!("{}{}", &text[..start], &text[start + len..]),
+    }
+}
+
+/// A file's mode as a page writes it.
+pub(crate) fn mode(file: &Value) -> String {
+    file["mode"].as_u64().map_or_else(|| "system's".to_owned(), |mode| format!("{mode:04o}"))
+}
+
+/// What the entries of a list are called.
+pub(crate) fn list(config: &Document, pointer: &str, key: &str) -> Vec<String> {
+    let root: Value = config.root().clone().into();
+    let list = root.pointer(pointer).and_then(Value::as_array).cloned().unwrap_or_default();
+    list.iter().map(|item| item[key].as_str().unwrap().to_owned()).collect()
+}
+
+/// Texts that somebody might want to break out with, and good ones with marks in them.
+pub(crate) fn hostile(good: &'static str) -> impl Strategy<Value = String> {
+    let marks = "[\"'\\\\%$`{}()#;&|<>*?!~ \n\r\t\u{0}äa-z0-9@:/.,=-]{0,12}";
+    prop_oneof![marks, marks.prop_map(move |text| format!("{good}{text}")), any::<String>()]
 }
 
 /// What a file of a config holds, its appended parts included.

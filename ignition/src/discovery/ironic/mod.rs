@@ -2,12 +2,18 @@
 //!
 //! The agent of the service is there as well but does not start by itself. Ironic starts it with its deploy step
 //! `start_assisted_install`.
+//!
+//! Where there is no service, it is alone: that config is [`StandaloneIronic`]'s.
+
+mod standalone;
+
+pub use standalone::StandaloneIronic;
 
 use super::agent::CertificateCheck;
-use super::escape::argument;
-use super::input::{ImageReference, InputError};
+use super::escape::{argument, environment};
+use super::input::{HostName, ImageReference, InputError};
 use super::parts::Parts;
-use super::url::HttpUrl;
+use super::url::{HttpUrl, masked};
 use crate::builder::{FileMode, UnitState};
 
 const CONFIG: &str = "/etc/ironic-python-agent.conf";
@@ -51,7 +57,7 @@ impl Ironic {
     ///
     /// # Errors
     ///
-    /// When there is no URL of Ironic, and when one is none.
+    /// When there is no URL of Ironic, when one is none, and when one has a query or a fragment.
     pub fn parse(urls: &str, inspector_urls: &str, agent_image: ImageReference) -> Result<Self, InputError> {
         let parsed = parse_urls("ironic_base_url", urls, PORT, "")?;
         if parsed.is_empty() {
@@ -103,8 +109,9 @@ impl Ironic {
             let reason = format!("has the character {bad:?}");
             return Err(InputError::new("ip_options", &self.ip_options, reason));
         }
-        let environment =
-            machine.environment.map(|file| format!("EnvironmentFile={file}\n")).unwrap_or_default();
+        let file = machine.environment.map(|file| format!("EnvironmentFile={file}\n"));
+        let credentials = machine.credentials.map(|file| environment("REGISTRY_AUTH_FILE", file));
+        let hostname = machine.hostname.map(|name| format!("    --env IPA_DEFAULT_HOSTNAME={name} \\\n"));
         Ok(format!(
             "\
 [Unit]
@@ -117,7 +124,7 @@ StartLimitIntervalSec=0
 TimeoutStartSec=0
 Restart=on-failure
 RestartSec=5
-{environment}ExecStartPre=/usr/local/bin/agent-pull-image {image}
+{variables}ExecStartPre=/usr/local/bin/agent-pull-image {image}
 ExecStart=/usr/bin/podman run --rm --replace --privileged --name ironic-agent \\
     --network host --ipc host --uts host \\
     --volume {CONFIG}:/etc/ironic-python-agent/ignition.conf \\
@@ -127,23 +134,33 @@ ExecStart=/usr/bin/podman run --rm --replace --privileged --name ironic-agent \\
     --volume /run/udev:/run/udev \\
     --volume /:/mnt/coreos \\
     --env {ip_options} \\
-    --env IPA_COREOS_COPY_NETWORK=false \\
-    {image}
+    --env IPA_COREOS_COPY_NETWORK={copies_network} \\
+{hostname}    {image}
 
 [Install]
 WantedBy=multi-user.target
 ",
+            variables = file.into_iter().chain(credentials).collect::<String>(),
             image = argument(self.agent_image.as_str()),
+            copies_network = machine.copies_network,
+            hostname = hostname.unwrap_or_default(),
             ip_options = argument(&format!("IPA_COREOS_IP_OPTIONS={}", self.ip_options)),
         ))
     }
 }
 
 /// What Ironic's agent has to know of the rest of the config.
+#[derive(Default)]
 pub(super) struct IronicMachine<'a> {
     pub(super) has_static_network: bool,
+    /// Whether the system that the agent installs gets the live system's network configuration.
+    pub(super) copies_network: bool,
+    /// The name of a machine that nobody else names.
+    pub(super) hostname: Option<&'a HostName>,
     /// A file with variables.
     pub(super) environment: Option<&'a str>,
+    /// A file with credentials of registries, where podman would not look by itself.
+    pub(super) credentials: Option<&'a str>,
 }
 
 /// The config reader of OpenStack takes a dollar sign for the start of a reference.
@@ -158,6 +175,9 @@ fn parse_urls(field: &'static str, list: &str, port: u16, path: &str) -> Result<
 
 fn parse_url(field: &'static str, entry: &str, port: u16, path: &str) -> Result<HttpUrl, InputError> {
     let url = HttpUrl::parse(field, entry)?;
+    if url.as_str().contains(['?', '#']) {
+        return Err(InputError::new(field, &masked(url.as_str()), "has a query or a fragment"));
+    }
     let text = url.as_str().trim_end_matches('/');
     let (scheme, rest) = text.split_once("://").unwrap_or_default();
     let (host, old_path) = rest.split_at_checked(rest.find('/').unwrap_or(rest.len())).unwrap_or_default();
@@ -195,13 +215,17 @@ enable_vlan_interfaces = all
         for (urls, inspector_urls, field) in [
             ("", "", "ironic_base_url"),
             ("a", "", "ironic_base_url"),
+            (",", "", "ironic_base_url"),
+            ("http://a,b", "", "ironic_base_url"),
+            ("http://a?b=hunter2", "", "ironic_base_url"),
+            ("http://a/#b", "", "ironic_base_url"),
             ("http://a", "b", "ironic_inspector_url"),
         ] {
             let error = ironic(urls, inspector_urls).unwrap_err().to_string();
-            assert!(error.starts_with(field), "{error}");
+            assert!(error.starts_with(field) && !error.contains("hunter2"), "{error}");
         }
         let mut ironic = ironic("http://a", "").unwrap();
-        let machine = IronicMachine { has_static_network: false, environment: None };
+        let machine = IronicMachine::default();
         ironic.ip_options = "ip=dhcp %i \"$x\"".to_owned();
         let unit = ironic.unit(&machine).unwrap();
         assert!(unit.contains(r#"--env "IPA_COREOS_IP_OPTIONS=ip=dhcp %%i \"$$x\"" \"#), "{unit}");
