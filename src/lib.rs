@@ -5,3 +5,7 @@
 
 pub mod cli;
 pub mod customize;
+pub mod discovery;
+pub mod http;
+pub mod images;
+pub mod inventory;

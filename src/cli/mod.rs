@@ -10,6 +10,7 @@ mod iso;
 mod network;
 mod output;
 mod pxe;
+mod serve;
 
 use std::ffi::OsString;
 use std::io;
@@ -40,6 +41,8 @@ enum Command {
     /// Commands to check and translate network configuration
     #[command(subcommand)]
     Network(network::Command),
+    /// Serve the inventory API
+    Serve(serve::Serve),
     /// Commands to look into images and archives
     #[command(subcommand, hide = true)]
     Dev(dev::Command),
@@ -84,6 +87,7 @@ impl Command {
             Self::Pxe(command) => command.run().map(|()| ExitCode::SUCCESS),
             Self::Ignition(command) => command.run(),
             Self::Network(command) => command.run(),
+            Self::Serve(command) => command.run(),
             Self::Dev(command) => command.run().map(|()| ExitCode::SUCCESS),
         }
     }

@@ -16,7 +16,7 @@ use bytes::Bytes;
 
 pub use error::ArchiveError;
 pub use read::Limits;
-pub use write::{Encoding, Packed};
+pub use write::{Encoding, Entry, Packed};
 
 /// The name of the Ignition config in an initrd.
 pub const IGNITION_CONFIG: &str = "config.ign";

@@ -21,9 +21,11 @@ pub const FILE_MODE: u32 = 0o100_600;
 pub const PROGRAM_MODE: u32 = 0o100_755;
 /// The mode of a directory.
 pub const DIRECTORY_MODE: u32 = 0o040_755;
+/// The mode of a symbolic link.
+pub(super) const LINK_MODE: u32 = 0o120_777;
 
 const TYPE_MASK: u32 = 0o170_000;
-const TYPE_REGULAR: u32 = 0o100_000;
+pub(super) const TYPE_REGULAR: u32 = 0o100_000;
 
 /// The fields of a header that matter to a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -49,6 +49,27 @@ impl Packed {
         Ok(Self::from_encoded(bytes.into()))
     }
 
+    /// Packs files and links with the modes that they say, in their order, each missing directory before what is in it.
+    /// Names may begin with a slash. Without entries there is nothing to pack.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a name or data that the format cannot hold, or where an encoder runs out of memory.
+    pub fn of_entries<'a>(
+        entries: impl IntoIterator<Item = Entry<'a>>,
+        encoding: Encoding,
+    ) -> Result<Self, ArchiveError> {
+        let mut writer = TreeWriter::default();
+        for entry in entries {
+            writer.add(entry.name, entry.mode, entry.data)?;
+        }
+        if writer.is_empty() {
+            return Ok(Self::default());
+        }
+        let bytes = encode(&writer.end(), encoding).map_err(|source| ArchiveError::Pack { source })?;
+        Ok(Self::from_encoded(bytes.into()))
+    }
+
     /// The encoded bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &Bytes {
@@ -90,25 +111,68 @@ impl Archive {
     }
 
     fn to_cpio(&self) -> Result<Vec<u8>, ArchiveError> {
-        let mut bytes = Vec::new();
-        let mut directories = BTreeSet::new();
-        let mut inode = 0_u32;
-        let mut add = |name: &str, mode, data: &[u8]| {
-            append(&mut bytes, newc::Member { name, inode, mode, data_len: 0 }, data)?;
-            inode = inode.wrapping_add(1);
-            Ok(())
-        };
+        let mut writer = TreeWriter::default();
         for (name, contents) in self.iter() {
-            for (end, _) in name.match_indices('/') {
-                let directory = name.get(..end).unwrap_or_default();
-                if !directory.is_empty() && directories.insert(directory) {
-                    add(directory, newc::DIRECTORY_MODE, &[])?;
-                }
-            }
-            add(name, newc::FILE_MODE, contents)?;
+            writer.add(name, newc::FILE_MODE, contents)?;
         }
-        end(&mut bytes);
-        Ok(bytes)
+        Ok(writer.end())
+    }
+}
+
+/// A file or a link that [`Packed::of_entries`] packs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry<'a> {
+    name: &'a str,
+    mode: u32,
+    data: &'a [u8],
+}
+
+impl<'a> Entry<'a> {
+    /// A file with its permissions.
+    #[must_use]
+    pub fn file(name: &'a str, permissions: u16, contents: &'a [u8]) -> Self {
+        Self { name, mode: newc::TYPE_REGULAR | u32::from(permissions), data: contents }
+    }
+
+    /// A symbolic link.
+    #[must_use]
+    pub fn link(name: &'a str, target: &'a str) -> Self {
+        Self { name, mode: newc::LINK_MODE, data: target.as_bytes() }
+    }
+}
+
+/// An archive under way: numbers its members, and knows which directories it has.
+#[derive(Default)]
+struct TreeWriter<'a> {
+    bytes: Vec<u8>,
+    directories: BTreeSet<&'a str>,
+    inode: u32,
+}
+
+impl<'a> TreeWriter<'a> {
+    fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    fn add(&mut self, name: &'a str, mode: u32, data: &[u8]) -> Result<(), ArchiveError> {
+        for (end, _) in name.match_indices('/') {
+            let directory = name.get(..end).unwrap_or_default();
+            if !directory.is_empty() && self.directories.insert(directory) {
+                self.append(directory, newc::DIRECTORY_MODE, &[])?;
+            }
+        }
+        self.append(name, mode, data)
+    }
+
+    fn append(&mut self, name: &str, mode: u32, data: &[u8]) -> Result<(), ArchiveError> {
+        append(&mut self.bytes, newc::Member { name, inode: self.inode, mode, data_len: 0 }, data)?;
+        self.inode = self.inode.wrapping_add(1);
+        Ok(())
+    }
+
+    fn end(mut self) -> Vec<u8> {
+        end(&mut self.bytes);
+        self.bytes
     }
 }
 

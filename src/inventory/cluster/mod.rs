@@ -1,0 +1,5 @@
+//! clusters.
+
+mod routes;
+
+pub(crate) use routes::routes;

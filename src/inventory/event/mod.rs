@@ -1,0 +1,7 @@
+//! Events: what happened to clusters, infra-envs and hosts, for people to read.
+
+mod model;
+mod routes;
+
+pub use model::{Category, Event, EventPage, EventQuery, EventView, Severity, SeverityCounts};
+pub(crate) use routes::routes;

@@ -1,0 +1,5 @@
+//! hosts.
+
+mod routes;
+
+pub(crate) use routes::routes;

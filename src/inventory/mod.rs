@@ -1,0 +1,73 @@
+//! The inventory: clusters, infra-envs and hosts, over the API that clients of the Assisted Installer speak.
+//!
+//! [`Inventory`] is the service; [`Inventory::router`] puts the API in front of it. Each area has a folder: its `model` (what
+//! clients see and send), its `record` (what is kept), its rules, and its `routes`. `docs/api-compatibility.md` says where
+//! the API does otherwise than the one it follows.
+
+pub mod auth;
+pub mod cluster;
+mod error;
+pub mod event;
+pub mod host;
+pub mod id;
+pub mod infra_env;
+mod request;
+mod routes;
+mod rules;
+mod settings;
+pub mod store;
+pub mod time;
+pub mod version;
+
+use std::sync::Arc;
+
+pub use error::{GateError, OperationError, Refusal};
+pub use settings::Settings;
+
+use crate::images::Catalogue;
+use auth::Policy;
+use store::{Records, Store};
+
+/// The inventory. Clones are the same inventory.
+#[derive(Clone, Debug)]
+pub struct Inventory(Arc<Parts>);
+
+#[derive(Debug)]
+struct Parts {
+    records: Records,
+    catalogue: Catalogue,
+    settings: Settings,
+    policy: Policy,
+}
+
+impl Inventory {
+    /// An inventory over a store.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>, catalogue: Catalogue, settings: Settings, policy: Policy) -> Self {
+        Self(Arc::new(Parts { records: Records::new(store), catalogue, settings, policy }))
+    }
+
+    /// Its records.
+    #[must_use]
+    pub fn records(&self) -> &Records {
+        &self.0.records
+    }
+
+    /// The images and releases that there are.
+    #[must_use]
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.0.catalogue
+    }
+
+    /// Its settings.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    /// How it judges tokens.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.0.policy
+    }
+}

@@ -1,0 +1,87 @@
+//! Bodies.
+
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Request};
+use axum::http::header;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::schema::{Fault, Schemas, UnknownKeys};
+use crate::inventory::{Inventory, Refusal};
+
+/// A value that comes as the body of a request.
+pub(crate) trait RequestBody: DeserializeOwned + ToSchema + Send + 'static {
+    /// As messages call it.
+    const NAME: &'static str;
+
+    /// What its schema says, made ready once.
+    fn rules() -> &'static Schemas;
+
+    /// Makes other forms that are let pass into the one that the schema says.
+    fn prepare(_body: &mut Value) {}
+}
+
+/// Says of types that they come as bodies, and under which names.
+macro_rules! request_bodies {
+    ($($body:ty: $name:literal $(, prepared by $prepare:path)?;)*) => {$(
+        impl $crate::inventory::request::RequestBody for $body {
+            const NAME: &'static str = $name;
+
+            fn rules() -> &'static $crate::inventory::request::Schemas {
+                static SCHEMAS: std::sync::OnceLock<$crate::inventory::request::Schemas> = std::sync::OnceLock::new();
+                SCHEMAS.get_or_init($crate::inventory::request::Schemas::of::<$body>)
+            }
+
+            $(fn prepare(body: &mut serde_json::Value) {
+                $prepare(body);
+            })?
+        }
+    )*};
+}
+pub(crate) use request_bodies;
+
+/// A body that was read and checked against its schema.
+#[derive(Debug)]
+pub(crate) struct Body<T>(pub(crate) T);
+
+impl<T: RequestBody> FromRequest<Inventory> for Body<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, inventory: &Inventory) -> Result<Self, Refusal> {
+        require_json(&request)?;
+        let bytes = Bytes::from_request(request, inventory).await;
+        let bytes = bytes.map_err(|error| Refusal::at_gate(error.status(), error.body_text()))?;
+        let unknown = if inventory.settings().reject_unknown_fields { UnknownKeys::Refuse } else { UnknownKeys::Drop };
+        read(&bytes, unknown).map(Self)
+    }
+}
+
+fn require_json(request: &Request) -> Result<(), Refusal> {
+    let found = request.headers().get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("?"));
+    let media_type = found.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    if media_type.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let message = format!("unsupported media type {:?}, only [application/json] are allowed", found.unwrap_or_default());
+    Err(Refusal::malformed(message))
+}
+
+/// Reads the first value in the bytes; what comes after it does not count.
+fn read<T: RequestBody>(bytes: &[u8], unknown: UnknownKeys) -> Result<T, Refusal> {
+    let parsing = |reason: String| {
+        Refusal::malformed(format!("parsing {} body from \"\" failed, because {reason}", T::NAME))
+    };
+    let first = serde_json::Deserializer::from_slice(bytes).into_iter::<Value>().next();
+    let mut value = match first {
+        None | Some(Ok(Value::Null)) => return Err(Refusal::malformed(format!("{} in body is required", T::NAME))),
+        Some(value) => value.map_err(|error| parsing(error.to_string()))?,
+    };
+    T::prepare(&mut value);
+    T::rules().check(&mut value, unknown).map_err(|fault| match fault {
+        Fault::Form(reason) => parsing(reason),
+        Fault::Value(message) => Refusal::malformed(message),
+    })?;
+    serde_json::from_value(value).map_err(|error| parsing(error.to_string()))
+}

@@ -1,0 +1,12 @@
+//! What comes with a request: ids in its path, parameters of its query, and its body, each read and checked before an
+//! operation sees it.
+
+mod body;
+mod path;
+mod query;
+mod schema;
+
+pub(crate) use body::{Body, RequestBody, request_bodies};
+pub(crate) use path::At;
+pub(crate) use query::Query;
+pub(crate) use schema::Schemas;

@@ -1,0 +1,53 @@
+//! Keys with which somebody may log in.
+
+use std::sync::LazyLock;
+
+use ignition::discovery::SshKeys;
+use regex::Regex;
+
+use crate::inventory::Refusal;
+
+#[expect(clippy::unwrap_used, reason = "the pattern is ours, and a test uses it")]
+static KEY: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"^(ssh-rsa AAAAB3NzaC1yc2|ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNT|",
+        r"ecdsa-sha2-nistp384 AAAAE2VjZHNhLXNoYTItbmlzdHAzODQAAAAIbmlzdHAzOD|",
+        r"ecdsa-sha2-nistp521 AAAAE2VjZHNhLXNoYTItbmlzdHA1MjEAAAAIbmlzdHA1Mj|",
+        r"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5|ssh-dss AAAAB3NzaC1kc3)[0-9A-Za-z+/]+[=]{0,3}( .*)?$"
+    ))
+    .unwrap()
+});
+
+/// Reads keys, one a line; blanks around them and empty lines do not count. Gives them as they are kept.
+pub(crate) fn check_ssh_keys(text: &str) -> Result<String, Refusal> {
+    let text = text.trim();
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        if !KEY.is_match(line) {
+            return Err(Refusal::bad(format!("SSH key: {line} does not match any supported type: ssh-rsa, ssh-ed25519, ecdsa-*")));
+        }
+        SshKeys::parse(line).map_err(|error| Refusal::bad(format!("Malformed SSH key: {line}: {}", error.reason)))?;
+    }
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj2tQSxYwQIcXsGZ6aHcKfoWiVBqVp3AmEFwqeFsTOO";
+
+    #[test]
+    fn a_newline_at_the_end_does_no_harm() {
+        assert_eq!(check_ssh_keys(&format!("{KEY} me@example\n")).unwrap(), format!("{KEY} me@example"));
+        assert_eq!(check_ssh_keys(&format!(" {KEY}\n\n{KEY}\n")).unwrap(), format!("{KEY}\n\n{KEY}"));
+        assert_eq!(check_ssh_keys("").unwrap(), "");
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused() {
+        let refusal = check_ssh_keys("ssh-foo AAAA").unwrap_err();
+        assert!(refusal.reason().starts_with("SSH key: ssh-foo AAAA does not match any supported type"), "{refusal}");
+        let cut = &KEY[..KEY.len() - 8];
+        assert!(check_ssh_keys(cut).unwrap_err().reason().starts_with("Malformed SSH key: "));
+    }
+}

@@ -1,0 +1,210 @@
+//! Where records are kept.
+//!
+//! A record is a document with a generation. Nothing is changed that was not read before: a change names the generation
+//! that it starts from, and is refused as a whole when another change was faster. [`Records`] then starts anew from what is
+//! there, so that two replicas on one database never lose an update.
+//!
+//! All that an operation changes, with the events that tell of it, is one [`Changes`]: all of it is there afterwards, or
+//! nothing.
+
+mod records;
+mod sql;
+
+use std::fmt;
+
+use async_trait::async_trait;
+use uuid::Uuid;
+
+pub use records::{Record, Records, Stored};
+pub use sql::SqlStore;
+
+use super::event::{Event, EventPage, EventQuery};
+
+/// A kind of record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A cluster.
+    Cluster,
+    /// An infra-env.
+    InfraEnv,
+    /// A host of an infra-env.
+    Host,
+}
+
+impl Kind {
+    /// As the database calls it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Cluster => "cluster",
+            Self::InfraEnv => "infra-env",
+            Self::Host => "host",
+        }
+    }
+}
+
+/// What names one record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// Its kind.
+    pub kind: Kind,
+    /// The record that it is part of: the infra-env of a host. Others are part of nothing.
+    pub parent: Option<Uuid>,
+    /// Its id.
+    pub id: Uuid,
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind.as_str(), self.id)
+    }
+}
+
+/// A record as the database has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Its name.
+    pub key: Key,
+    /// The cluster that it belongs to.
+    pub cluster: Option<Uuid>,
+    /// Whether it is deleted, and kept for a while.
+    pub deleted: bool,
+    /// How often it was written.
+    pub generation: i64,
+    /// The record, as JSON.
+    pub document: String,
+}
+
+/// Which records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// Of which kind.
+    pub kind: Kind,
+    /// Parts of which record; all if nothing.
+    pub parent: Option<Uuid>,
+    /// Of which cluster; all if nothing.
+    pub cluster: Option<Uuid>,
+    /// Deleted ones as well.
+    pub deleted: bool,
+}
+
+impl Filter {
+    /// All records of a kind that are not deleted.
+    #[must_use]
+    pub fn all(kind: Kind) -> Self {
+        Self { kind, parent: None, cluster: None, deleted: false }
+    }
+
+    /// Those that are part of a record.
+    #[must_use]
+    pub fn within(self, parent: Uuid) -> Self {
+        Self { parent: Some(parent), ..self }
+    }
+
+    /// Those of a cluster.
+    #[must_use]
+    pub fn of_cluster(self, cluster: Uuid) -> Self {
+        Self { cluster: Some(cluster), ..self }
+    }
+
+    /// With those that are deleted.
+    #[must_use]
+    pub fn with_deleted(self) -> Self {
+        Self { deleted: true, ..self }
+    }
+}
+
+/// One step of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A record that is new. Its generation is 1, whatever the row says.
+    Insert(Row),
+    /// A record takes the place of the one of the generation before: the row's own, less one.
+    Replace(Row),
+    /// A record goes, if it still has that generation.
+    Remove(Key, i64),
+    /// A record has to be there, in any generation, and stays until the change is done.
+    Require(Key),
+    /// No record may be left that the filter names.
+    RequireNone(Filter),
+}
+
+/// All that one operation does: everything or nothing of it happens.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// The steps, in order.
+    pub steps: Vec<Step>,
+    /// What there is to tell.
+    pub events: Vec<Event>,
+}
+
+/// The database does not do what it is there for.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The URL of the database cannot be used.
+    #[error("the database {database} cannot be opened")]
+    Open {
+        /// Which one, without its password.
+        database: String,
+        /// Why.
+        source: sqlx::Error,
+    },
+    /// The tables cannot be made.
+    #[error("the tables of the database cannot be made")]
+    Migrate(#[from] sqlx::migrate::MigrateError),
+    /// A statement failed.
+    #[error("{doing}")]
+    Statement {
+        /// What was being done.
+        doing: &'static str,
+        /// Why it failed.
+        source: sqlx::Error,
+    },
+    /// A record cannot be read.
+    #[error("{key} is damaged in the database")]
+    Damaged {
+        /// Which one.
+        key: Key,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// Others were faster, again and again.
+    #[error("others change the same record all the time")]
+    Contended,
+    /// The store is closing.
+    #[error("the database is being closed")]
+    Closed,
+}
+
+/// What became of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Outcome {
+    /// It is on the disk.
+    Done,
+    /// Nothing of it is: a record is not as the change takes for granted.
+    Overtaken,
+}
+
+/// A database of records and events.
+#[async_trait]
+pub trait Store: fmt::Debug + Send + Sync {
+    /// One record, also if it is deleted.
+    async fn get(&self, key: Key) -> Result<Option<Row>, StoreError>;
+
+    /// Records in the order of their making.
+    async fn list(&self, filter: Filter) -> Result<Vec<Row>, StoreError>;
+
+    /// Does all of a change or nothing. When it is done it is on the disk.
+    async fn commit(&self, changes: Changes) -> Result<Outcome, StoreError>;
+
+    /// Events.
+    async fn events(&self, query: &EventQuery) -> Result<EventPage, StoreError>;
+
+    /// Whether the database answers.
+    async fn ping(&self) -> Result<(), StoreError>;
+
+    /// Ends what is under way and closes the database.
+    async fn close(&self);
+}

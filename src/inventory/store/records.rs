@@ -1,0 +1,181 @@
+//! Records as values: read, changed and written with the generation that they were read at.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+use super::{Changes, Filter, Key, Kind, Outcome, Row, Step, Store, StoreError};
+use crate::inventory::Refusal;
+use crate::inventory::event::Event;
+
+/// A value that is kept as a record.
+pub trait Record: Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static {
+    /// Its kind.
+    const KIND: Kind;
+
+    /// Its id.
+    fn id(&self) -> Uuid;
+
+    /// The record that it is part of.
+    fn parent(&self) -> Option<Uuid> {
+        None
+    }
+
+    /// The cluster that it belongs to.
+    fn cluster(&self) -> Option<Uuid> {
+        None
+    }
+
+    /// Whether it is deleted, and kept for a while.
+    fn is_deleted(&self) -> bool {
+        false
+    }
+
+    /// What names it.
+    fn key(&self) -> Key {
+        Key { kind: Self::KIND, parent: self.parent(), id: self.id() }
+    }
+}
+
+/// A record, and how often it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored<R> {
+    /// The record.
+    pub record: R,
+    /// Its generation.
+    pub generation: i64,
+}
+
+/// The records of a store.
+#[derive(Clone, Debug)]
+pub struct Records(Arc<dyn Store>);
+
+/// How often a change starts anew before it gives up. A record that so many change at once is under attack.
+const MOST_ATTEMPTS: u32 = 100;
+
+impl Records {
+    /// Over a store.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self(store)
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.0
+    }
+
+    /// One record, also if it is deleted.
+    ///
+    /// # Errors
+    ///
+    /// When the database fails, or holds something that is no such record.
+    pub async fn find<R: Record>(&self, parent: Option<Uuid>, id: Uuid) -> Result<Option<Stored<R>>, StoreError> {
+        let row = self.0.get(Key { kind: R::KIND, parent, id }).await?;
+        row.map(decode).transpose()
+    }
+
+    /// The records that a filter names, in the order of their making.
+    ///
+    /// # Errors
+    ///
+    /// When the database fails, or holds something that is no such record.
+    pub async fn list<R: Record>(&self, filter: Filter) -> Result<Vec<Stored<R>>, StoreError> {
+        self.0.list(filter).await?.into_iter().map(decode).collect()
+    }
+
+    /// Does what `plan` says, and gives what it gives. The plan reads what it needs and is asked anew whenever another
+    /// change was faster; it must not do anything else.
+    ///
+    /// # Errors
+    ///
+    /// When the plan refuses, or the database fails.
+    pub async fn change<T, P>(&self, plan: P) -> Result<T, Refusal>
+    where
+        P: AsyncFn(&mut Change) -> Result<T, Refusal>,
+    {
+        for _ in 0..MOST_ATTEMPTS {
+            let mut change = Change::default();
+            let value = plan(&mut change).await?;
+            if change.is_empty() || self.0.commit(change.0).await? == Outcome::Done {
+                return Ok(value);
+            }
+        }
+        Err(StoreError::Contended.into())
+    }
+
+    /// Tells something that goes with no change of a record.
+    ///
+    /// # Errors
+    ///
+    /// When the database fails.
+    pub async fn tell(&self, event: Event) -> Result<(), StoreError> {
+        let changes = Changes { steps: Vec::new(), events: vec![event] };
+        match self.0.commit(changes).await? {
+            Outcome::Done => Ok(()),
+            Outcome::Overtaken => Err(StoreError::Contended),
+        }
+    }
+}
+
+/// What an operation is about to do.
+#[derive(Debug, Default)]
+pub struct Change(Changes);
+
+impl Change {
+    fn is_empty(&self) -> bool {
+        self.0.steps.is_empty() && self.0.events.is_empty()
+    }
+
+    /// A record that is new.
+    pub fn insert<R: Record>(&mut self, record: &R) {
+        self.0.steps.push(Step::Insert(encode(record, 1)));
+    }
+
+    /// A record takes the place of what was read.
+    pub fn replace<R: Record>(&mut self, record: &R, read_at: i64) {
+        self.0.steps.push(Step::Replace(encode(record, read_at.saturating_add(1))));
+    }
+
+    /// A record goes.
+    pub fn remove<R: Record>(&mut self, stored: &Stored<R>) {
+        self.0.steps.push(Step::Remove(stored.record.key(), stored.generation));
+    }
+
+    /// A record has to be there when the change happens.
+    pub fn require<R: Record>(&mut self, record: &R) {
+        self.0.steps.push(Step::Require(record.key()));
+    }
+
+    /// No such record may be there when the change happens.
+    pub fn require_none(&mut self, filter: Filter) {
+        self.0.steps.push(Step::RequireNone(filter));
+    }
+
+    /// Tells something.
+    pub fn tell(&mut self, event: Event) {
+        self.0.events.push(event);
+    }
+}
+
+fn encode<R: Record>(record: &R, generation: i64) -> Row {
+    // Records are made of texts, numbers, lists and maps with texts as keys: these always have a JSON form.
+    let document = serde_json::to_string(record).unwrap_or_default();
+    Row {
+        key: record.key(),
+        cluster: record.cluster(),
+        deleted: record.is_deleted(),
+        generation,
+        document,
+    }
+}
+
+fn decode<R: Record>(row: Row) -> Result<Stored<R>, StoreError> {
+    let record = serde_json::from_str(&row.document)
+        .map_err(|source| StoreError::Damaged { key: row.key, source })?;
+    Ok(Stored { record, generation: row.generation })
+}

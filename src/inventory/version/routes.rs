@@ -1,0 +1,39 @@
+//! `/v2/component-versions` and `/v2/openshift-versions`.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::ComponentVersions;
+use crate::inventory::auth::{Caller, Reader};
+use crate::inventory::error::{Refusals, Reply};
+use crate::inventory::Inventory;
+
+pub(crate) fn routes() -> OpenApiRouter<Inventory> {
+    OpenApiRouter::new().routes(routes!(list_component_versions))
+}
+
+/// The versions of the parts of an installation
+#[utoipa::path(
+    get,
+    path = "/v2/component-versions",
+    operation_id = "v2ListComponentVersions",
+    tag = "versions",
+    responses((status = OK, body = ComponentVersions), Refusals)
+)]
+async fn list_component_versions(
+    _caller: Caller<Reader>,
+    State(inventory): State<Inventory>,
+) -> Reply<ComponentVersions> {
+    let settings = inventory.settings();
+    let versions = BTreeMap::from([
+        ("assisted-installer-service", settings.self_version.clone()),
+        ("discovery-agent", settings.agent_image.clone()),
+        ("assisted-installer", settings.installer_image.clone()),
+        ("assisted-installer-controller", settings.controller_image.clone()),
+    ]);
+    Reply(StatusCode::OK, ComponentVersions { versions, release_tag: settings.release_tag.clone() })
+}
