@@ -47,8 +47,9 @@ impl Serve {
     }
 
     async fn serve(self) -> Result<()> {
-        let listener =
-            TcpListener::bind(self.listen).await.with_context(|| format!("{} cannot be listened on", self.listen))?;
+        let listener = TcpListener::bind(self.listen)
+            .await
+            .with_context(|| format!("{} cannot be listened on", self.listen))?;
         let address = listener.local_addr()?;
         let store = Arc::new(self.open_store().await?);
         let inventory = Inventory::new(
@@ -68,7 +69,8 @@ impl Serve {
             return Ok(SqlStore::open(url).await?);
         }
         let directory = &self.data_dir;
-        std::fs::create_dir_all(directory).with_context(|| format!("{} cannot be made", directory.display()))?;
+        std::fs::create_dir_all(directory)
+            .with_context(|| format!("{} cannot be made", directory.display()))?;
         Ok(SqlStore::open_file(&directory.join("kindling.db")).await?)
     }
 

@@ -22,7 +22,11 @@ const GRACE: Duration = Duration::from_secs(30);
 /// # Errors
 ///
 /// When the listener itself fails. Connections that fail end alone.
-pub async fn serve(listener: TcpListener, router: Router, shutdown: impl Future<Output = ()>) -> io::Result<()> {
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
     let graceful = GracefulShutdown::new();
     tokio::pin!(shutdown);
     loop {

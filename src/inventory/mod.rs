@@ -14,6 +14,7 @@ pub mod infra_env;
 mod request;
 mod routes;
 mod rules;
+mod secret;
 mod settings;
 pub mod store;
 pub mod time;
@@ -22,6 +23,7 @@ pub mod version;
 use std::sync::Arc;
 
 pub use error::{GateError, OperationError, Refusal};
+pub use secret::Secret;
 pub use settings::Settings;
 
 use crate::images::Catalogue;

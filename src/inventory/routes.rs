@@ -5,10 +5,13 @@ use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
+use tower::Layer;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
-use super::{GateError, Inventory, OperationError, Refusal, Settings, cluster, event, host, infra_env, version};
+use super::{
+    GateError, Inventory, OperationError, Refusal, Settings, cluster, event, host, infra_env, version,
+};
 
 /// The largest body, in bytes, of all operations but the upload of logs. A static network of thousands of hosts fits.
 const MOST_BODY: usize = 32 << 20;
@@ -35,10 +38,9 @@ impl Inventory {
             .route("/v2/openapi", axum::routing::get(served.clone()))
             .layer(DefaultBodyLimit::max(MOST_BODY))
             .with_state(self.clone());
-        Router::new()
-            .nest(Settings::API, api)
-            .route("/openapi.json", axum::routing::get(served))
-            .layer(from_fn(shape_errors_of_router))
+        let all = Router::new().nest(Settings::API, api).route("/openapi.json", axum::routing::get(served));
+        // A layer of the router itself would not see which methods a path has: that is added behind it.
+        Router::new().fallback_service(from_fn(shape_errors_of_router).layer(all))
     }
 
     /// The document that describes the API.

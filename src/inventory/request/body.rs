@@ -1,6 +1,5 @@
 //! Bodies.
 
-
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::header;
@@ -53,7 +52,8 @@ impl<T: RequestBody> FromRequest<Inventory> for Body<T> {
         require_json(&request)?;
         let bytes = Bytes::from_request(request, inventory).await;
         let bytes = bytes.map_err(|error| Refusal::at_gate(error.status(), error.body_text()))?;
-        let unknown = if inventory.settings().reject_unknown_fields { UnknownKeys::Refuse } else { UnknownKeys::Drop };
+        let unknown =
+            if inventory.settings().reject_unknown_fields { UnknownKeys::Refuse } else { UnknownKeys::Drop };
         read(&bytes, unknown).map(Self)
     }
 }
@@ -64,7 +64,10 @@ fn require_json(request: &Request) -> Result<(), Refusal> {
     if media_type.eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
-    let message = format!("unsupported media type {:?}, only [application/json] are allowed", found.unwrap_or_default());
+    let message = format!(
+        "unsupported media type {:?}, only [application/json] are allowed",
+        found.unwrap_or_default()
+    );
     Err(Refusal::malformed(message))
 }
 
@@ -75,7 +78,9 @@ fn read<T: RequestBody>(bytes: &[u8], unknown: UnknownKeys) -> Result<T, Refusal
     };
     let first = serde_json::Deserializer::from_slice(bytes).into_iter::<Value>().next();
     let mut value = match first {
-        None | Some(Ok(Value::Null)) => return Err(Refusal::malformed(format!("{} in body is required", T::NAME))),
+        None | Some(Ok(Value::Null)) => {
+            return Err(Refusal::malformed(format!("{} in body is required", T::NAME)));
+        }
         Some(value) => value.map_err(|error| parsing(error.to_string()))?,
     };
     T::prepare(&mut value);

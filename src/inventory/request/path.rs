@@ -20,7 +20,9 @@ impl<S: Send + Sync, I: RecordId> FromRequestParts<S> for At<I> {
         let text = found.map(|(_, text)| text).unwrap_or_default();
         match text.parse::<uuid::Uuid>() {
             Ok(id) => Ok(Self(I::from(id))),
-            Err(_) => Err(Refusal::malformed(format!("{} in path must be of type uuid: {text:?}", I::PARAMETER))),
+            Err(_) => {
+                Err(Refusal::malformed(format!("{} in path must be of type uuid: {text:?}", I::PARAMETER)))
+            }
         }
     }
 }

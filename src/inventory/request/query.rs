@@ -49,13 +49,18 @@ impl Query {
 
     /// Texts with commas between them.
     pub(crate) fn list<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
-        self.text(name).into_iter().flat_map(|text| text.split(',')).map(str::trim).filter(|text| !text.is_empty())
+        self.text(name)
+            .into_iter()
+            .flat_map(|text| text.split(','))
+            .map(str::trim)
+            .filter(|text| !text.is_empty())
     }
 
     /// A whole number.
     pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, Refusal> {
         let read = |text: &str| {
-            text.parse().map_err(|_| Refusal::malformed(format!("{name} in query must be of type int64: {text:?}")))
+            text.parse()
+                .map_err(|_| Refusal::malformed(format!("{name} in query must be of type int64: {text:?}")))
         };
         self.text(name).map(read).transpose()
     }

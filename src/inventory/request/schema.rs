@@ -35,7 +35,8 @@ impl Schemas {
     pub(crate) fn of<T: ToSchema>() -> Self {
         let mut named = Vec::new();
         T::schemas(&mut named);
-        let mut schemas = Self { root: T::schema(), named: named.into_iter().collect(), patterns: BTreeMap::new() };
+        let mut schemas =
+            Self { root: T::schema(), named: named.into_iter().collect(), patterns: BTreeMap::new() };
         let mut patterns = Vec::new();
         for schema in std::iter::once(&schemas.root).chain(schemas.named.values()) {
             collect_patterns(schema, &mut patterns);
@@ -197,10 +198,16 @@ impl Check<'_> {
 
     fn number(&self, schema: &Object, number: f64, path: &str) -> Result<(), Fault> {
         if let Some(least) = limit(schema.minimum.as_ref()).filter(|least| number < *least) {
-            return Err(Fault::Value(format!("{} in body should be greater than or equal to {least}", shown(path))));
+            return Err(Fault::Value(format!(
+                "{} in body should be greater than or equal to {least}",
+                shown(path)
+            )));
         }
         if let Some(most) = limit(schema.maximum.as_ref()).filter(|most| number > *most) {
-            return Err(Fault::Value(format!("{} in body should be less than or equal to {most}", shown(path))));
+            return Err(Fault::Value(format!(
+                "{} in body should be less than or equal to {most}",
+                shown(path)
+            )));
         }
         Ok(())
     }
@@ -257,4 +264,3 @@ fn wrong_type(path: &str, expected: &str, found: &Value) -> Fault {
     };
     Fault::Form(format!("{} must be {expected}, not {found}", shown(path)))
 }
-

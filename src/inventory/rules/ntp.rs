@@ -8,7 +8,8 @@ use regex::Regex;
 use crate::inventory::Refusal;
 
 #[expect(clippy::unwrap_used, reason = "the pattern is ours, and a test uses it")]
-static HOST_NAME: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^[a-z0-9][a-z0-9\-\.]{0,61}[a-z0-9]$").unwrap());
+static HOST_NAME: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"^[a-z0-9][a-z0-9\-\.]{0,61}[a-z0-9]$").unwrap());
 
 /// Checks the two lists of time servers, of which one has to be empty. `default` is let pass whatever it is: the operator
 /// has set it.

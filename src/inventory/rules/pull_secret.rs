@@ -36,7 +36,9 @@ fn check_entry(registry: &str, entry: &Value) -> Result<(), String> {
         None | Some(Value::Null) => return Ok(()),
         Some(Value::String(auth)) if auth.is_empty() => return Ok(()),
         Some(Value::String(auth)) => auth,
-        Some(_) => return Err(format!("invalid pull secret: 'auth' field of {registry:?} should be a string")),
+        Some(_) => {
+            return Err(format!("invalid pull secret: 'auth' field of {registry:?} should be a string"));
+        }
     };
     let Ok(decoded) = BASE64.decode(auth) else {
         return Err(format!("invalid pull secret: 'auth' field of {registry:?} is not base64-encoded"));
@@ -91,9 +93,18 @@ mod tests {
             ("{", "pull secret must be a well-formed JSON"),
             ("[]", "pull secret must contain 'auths' JSON-object field"),
             (r#"{"auths": {}}"#, "pull secret must contain 'auths' JSON-object field"),
-            (r#"{"auths": {"a": {"auth": "?"}}}"#, "invalid pull secret: 'auth' field of \"a\" is not base64-encoded"),
-            (r#"{"auths": {"a": {"auth": "dXNlcg=="}}}"#, "invalid pull secret: 'auth' for a is not in 'user:password' format"),
-            (r#"{"auths": {"a": {"auth": 1}}}"#, "invalid pull secret: 'auth' field of \"a\" should be a string"),
+            (
+                r#"{"auths": {"a": {"auth": "?"}}}"#,
+                "invalid pull secret: 'auth' field of \"a\" is not base64-encoded",
+            ),
+            (
+                r#"{"auths": {"a": {"auth": "dXNlcg=="}}}"#,
+                "invalid pull secret: 'auth' for a is not in 'user:password' format",
+            ),
+            (
+                r#"{"auths": {"a": {"auth": 1}}}"#,
+                "invalid pull secret: 'auth' field of \"a\" should be a string",
+            ),
         ] {
             assert_eq!(check(text).unwrap_err(), reason);
         }
@@ -101,7 +112,8 @@ mod tests {
 
     #[test]
     fn images_need_credentials_unless_their_registry_is_public() {
-        let secret = r#"{"auths": {"quay.io/team": {"auth": "dXNlcjpwYXNz"}, "https://index.docker.io/v1/": {}}}"#;
+        let secret =
+            r#"{"auths": {"quay.io/team": {"auth": "dXNlcjpwYXNz"}, "https://index.docker.io/v1/": {}}}"#;
         let check = |image: &str, public: &[String]| {
             check_pull_secret(secret, RequiredRegistries { images: &[image], public })
         };

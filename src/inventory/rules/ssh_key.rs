@@ -23,9 +23,12 @@ pub(crate) fn check_ssh_keys(text: &str) -> Result<String, Refusal> {
     let text = text.trim();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         if !KEY.is_match(line) {
-            return Err(Refusal::bad(format!("SSH key: {line} does not match any supported type: ssh-rsa, ssh-ed25519, ecdsa-*")));
+            return Err(Refusal::bad(format!(
+                "SSH key: {line} does not match any supported type: ssh-rsa, ssh-ed25519, ecdsa-*"
+            )));
         }
-        SshKeys::parse(line).map_err(|error| Refusal::bad(format!("Malformed SSH key: {line}: {}", error.reason)))?;
+        SshKeys::parse(line)
+            .map_err(|error| Refusal::bad(format!("Malformed SSH key: {line}: {}", error.reason)))?;
     }
     Ok(text.to_owned())
 }
@@ -46,7 +49,10 @@ mod tests {
     #[test]
     fn what_is_no_key_is_refused() {
         let refusal = check_ssh_keys("ssh-foo AAAA").unwrap_err();
-        assert!(refusal.reason().starts_with("SSH key: ssh-foo AAAA does not match any supported type"), "{refusal}");
+        assert!(
+            refusal.reason().starts_with("SSH key: ssh-foo AAAA does not match any supported type"),
+            "{refusal}"
+        );
         let cut = &KEY[..KEY.len() - 8];
         assert!(check_ssh_keys(cut).unwrap_err().reason().starts_with("Malformed SSH key: "));
     }

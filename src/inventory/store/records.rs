@@ -74,7 +74,11 @@ impl Records {
     /// # Errors
     ///
     /// When the database fails, or holds something that is no such record.
-    pub async fn find<R: Record>(&self, parent: Option<Uuid>, id: Uuid) -> Result<Option<Stored<R>>, StoreError> {
+    pub async fn find<R: Record>(
+        &self,
+        parent: Option<Uuid>,
+        id: Uuid,
+    ) -> Result<Option<Stored<R>>, StoreError> {
         let row = self.0.get(Key { kind: R::KIND, parent, id }).await?;
         row.map(decode).transpose()
     }
@@ -165,17 +169,11 @@ impl Change {
 fn encode<R: Record>(record: &R, generation: i64) -> Row {
     // Records are made of texts, numbers, lists and maps with texts as keys: these always have a JSON form.
     let document = serde_json::to_string(record).unwrap_or_default();
-    Row {
-        key: record.key(),
-        cluster: record.cluster(),
-        deleted: record.is_deleted(),
-        generation,
-        document,
-    }
+    Row { key: record.key(), cluster: record.cluster(), deleted: record.is_deleted(), generation, document }
 }
 
 fn decode<R: Record>(row: Row) -> Result<Stored<R>, StoreError> {
-    let record = serde_json::from_str(&row.document)
-        .map_err(|source| StoreError::Damaged { key: row.key, source })?;
+    let record =
+        serde_json::from_str(&row.document).map_err(|source| StoreError::Damaged { key: row.key, source })?;
     Ok(Stored { record, generation: row.generation })
 }

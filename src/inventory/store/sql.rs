@@ -203,7 +203,9 @@ impl SqlStore {
         let changed = match step {
             Step::Insert(row) => insert(row).execute(connection).await?.rows_affected(),
             Step::Replace(row) => replace(row).execute(connection).await?.rows_affected(),
-            Step::Remove(key, generation) => remove(*key, *generation).execute(connection).await?.rows_affected(),
+            Step::Remove(key, generation) => {
+                remove(*key, *generation).execute(connection).await?.rows_affected()
+            }
             Step::Require(key) => return self.is_there(connection, *key).await,
             Step::RequireNone(filter) => {
                 const SQL: &str = filtered!("SELECT id FROM records", " LIMIT 1");
@@ -214,7 +216,8 @@ impl SqlStore {
     }
 
     async fn is_there(&self, connection: &mut AnyConnection, key: Key) -> Result<bool, sqlx::Error> {
-        const SQL: &str = "SELECT id FROM records WHERE kind = $1 AND parent = $2 AND id = $3 AND deleted = 0";
+        const SQL: &str =
+            "SELECT id FROM records WHERE kind = $1 AND parent = $2 AND id = $3 AND deleted = 0";
         const LOCKED: &str =
             "SELECT id FROM records WHERE kind = $1 AND parent = $2 AND id = $3 AND deleted = 0 FOR SHARE";
         let query = sqlx::query(if self.dialect == Dialect::Postgres { LOCKED } else { SQL })
@@ -320,7 +323,8 @@ impl Conditions {
             (None, true) => all.and("host_id IS NULL"),
             (None, false) => {}
         }
-        if let Some(one) = all.one_of("category", query.categories.iter().map(|one| one.as_str().to_owned())) {
+        if let Some(one) = all.one_of("category", query.categories.iter().map(|one| one.as_str().to_owned()))
+        {
             all.and(&one);
         }
         if let Some(text) = &query.message {
@@ -341,7 +345,8 @@ impl Conditions {
 impl SqlStore {
     async fn find_events(&self, query: &EventQuery) -> Result<EventPage, sqlx::Error> {
         let mut conditions = Conditions::of(query);
-        let counted = conditions.query("SELECT severity, COUNT(*) AS found FROM events", " GROUP BY severity");
+        let counted =
+            conditions.query("SELECT severity, COUNT(*) AS found FROM events", " GROUP BY severity");
         let mut page = EventPage::default();
         for row in counted.fetch_all(&self.pool).await? {
             let severity = severity(&row)?;
@@ -392,7 +397,8 @@ fn event(row: &AnyRow) -> Result<Event, sqlx::Error> {
         host: id("host_id")?.map(HostId),
         infra_env: id("infra_env_id")?.map(InfraEnvId),
         message: row.try_get("message")?,
-        time: DateTime::from_timestamp_micros(micros).ok_or_else(|| decode_error("time", &micros.to_string()))?,
+        time: DateTime::from_timestamp_micros(micros)
+            .ok_or_else(|| decode_error("time", &micros.to_string()))?,
         request: id("request_id")?,
         props: row.try_get("props")?,
     })

@@ -8,9 +8,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::ComponentVersions;
+use crate::inventory::Inventory;
 use crate::inventory::auth::{Caller, Reader};
 use crate::inventory::error::{Refusals, Reply};
-use crate::inventory::Inventory;
 
 pub(crate) fn routes() -> OpenApiRouter<Inventory> {
     OpenApiRouter::new().routes(routes!(list_component_versions))

@@ -1,0 +1,9 @@
+//! The API of the inventory over a real socket, on SQLite and on PostgreSQL.
+//!
+//! PostgreSQL is the server whose URL `KINDLING_TEST_POSTGRES` holds; every test gets a database of its own there. Without
+//! it, tests say so and run on SQLite alone, and fail with `KINDLING_REQUIRE_TOOLS=1`.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
+mod router;
+mod service;

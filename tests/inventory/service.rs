@@ -1,0 +1,207 @@
+//! A service of its own for each test and database.
+
+use std::env;
+use std::sync::Arc;
+
+use ignition::discovery::HttpUrl;
+use kindling::images::Catalogue;
+use kindling::inventory::auth::Policy;
+use kindling::inventory::store::{SqlStore, Store};
+use kindling::inventory::{Inventory, Settings};
+use reqwest::{Client, Method, RequestBuilder};
+use serde_json::Value;
+use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// The images that all services know.
+pub(crate) const OS_IMAGES: &str = r#"[
+    {"openshift_version": "4.14", "cpu_architecture": "x86_64", "url": "http://127.0.0.1:1/414.iso", "version": "414.92.1"},
+    {"openshift_version": "4.18", "cpu_architecture": "x86_64", "url": "http://127.0.0.1:1/418.iso", "version": "418.94.1"},
+    {"openshift_version": "4.18", "cpu_architecture": "aarch64", "url": "http://127.0.0.1:1/418a.iso", "version": "418.94.1"},
+    {"openshift_version": "4.18", "cpu_architecture": "s390x", "url": "http://127.0.0.1:1/418s.iso", "version": "418.94.1"}
+]"#;
+
+/// Where images are said to be.
+pub(crate) const IMAGE_SERVICE: &str = "http://images.example.com:8888";
+
+/// A pull secret that is good for all registries that are not public.
+pub(crate) const PULL_SECRET: &str = r#"{"auths":{"quay.io":{"auth":"dXNlcjpwYXNz"}}}"#;
+
+/// A service on a port of its own, with a database of its own.
+pub(crate) struct Service {
+    base: String,
+    client: Client,
+    pub(crate) inventory: Inventory,
+    end: Option<oneshot::Sender<()>>,
+    server: Option<JoinHandle<()>>,
+    _directory: Option<TempDir>,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: reqwest::header::HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Answer {
+    /// The body, which has to be JSON.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error} in {:?}", self.text))
+    }
+
+    /// The body of an answer that has to have this status.
+    #[track_caller]
+    pub(crate) fn expect(&self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{}", self.text);
+        if self.text.is_empty() { Value::Null } else { self.json() }
+    }
+
+    /// The reason of a refusal, in either shape, which has to have this status.
+    #[track_caller]
+    pub(crate) fn refused(&self, status: u16) -> String {
+        let body = self.expect(status);
+        let reason = body.get("reason").or_else(|| body.get("message"));
+        reason.and_then(Value::as_str).unwrap_or_else(|| panic!("no refusal: {body}")).to_owned()
+    }
+
+    /// A header.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+}
+
+impl Service {
+    async fn on(store: SqlStore, directory: Option<TempDir>, change: impl FnOnce(&mut Settings)) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let mut settings = Settings::new(
+            HttpUrl::parse("service", &base).unwrap(),
+            HttpUrl::parse("images", IMAGE_SERVICE).unwrap(),
+        );
+        change(&mut settings);
+        let catalogue = Catalogue::parse(OS_IMAGES).unwrap();
+        let inventory = Inventory::new(Arc::new(store), catalogue, settings, Policy::Open);
+        let (end, ended) = oneshot::channel::<()>();
+        let router = inventory.router();
+        let server = tokio::spawn(async move {
+            let ended = async {
+                let _ = ended.await;
+            };
+            kindling::http::serve(listener, router, ended).await.unwrap();
+        });
+        let (end, server) = (Some(end), Some(server));
+        Self { base, client: Client::new(), inventory, end, server, _directory: directory }
+    }
+
+    /// A service on a new SQLite file.
+    pub(crate) async fn on_sqlite(change: impl FnOnce(&mut Settings)) -> Self {
+        let directory = TempDir::new().unwrap();
+        let store = SqlStore::open_file(&directory.path().join("kindling.db")).await.unwrap();
+        Self::on(store, Some(directory), change).await
+    }
+
+    /// A request, its path counted from the path of the API.
+    pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, format!("{}{}{path}", self.base, Settings::API))
+    }
+
+    /// A request, its path counted from the root.
+    pub(crate) fn request_at_root(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, format!("{}{path}", self.base))
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        send(self.request(Method::GET, path)).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        send(self.request(Method::DELETE, path)).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
+        send(self.request(Method::POST, path).json(body)).await
+    }
+
+    pub(crate) async fn patch(&self, path: &str, body: &Value) -> Answer {
+        send(self.request(Method::PATCH, path).json(body)).await
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> Answer {
+        send(self.request(Method::PUT, path).json(body)).await
+    }
+
+    async fn end(mut self) {
+        drop(self.client);
+        let _ = self.end.take().unwrap().send(());
+        self.server.take().unwrap().await.unwrap();
+        self.inventory.records().store().close().await;
+    }
+}
+
+pub(crate) async fn send(request: RequestBuilder) -> Answer {
+    let response = request.send().await.unwrap();
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    Answer { status, headers, text: response.text().await.unwrap() }
+}
+
+/// Runs a test on each database.
+pub(crate) fn on_each_database(test: impl AsyncFn(&Service)) {
+    on_each_database_with(|_| {}, test);
+}
+
+/// Runs a test on each database, with other settings.
+pub(crate) fn on_each_database_with(change: impl Fn(&mut Settings), test: impl AsyncFn(&Service)) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let service = Service::on_sqlite(&change).await;
+        test(&service).await;
+        service.end().await;
+        if let Some(server) = postgres() {
+            let database = Database::create(&server).await;
+            let store = SqlStore::open(&database.url).await.unwrap();
+            let service = Service::on(store, None, &change).await;
+            test(&service).await;
+            service.end().await;
+            database.drop().await;
+        }
+    });
+}
+
+/// The PostgreSQL server for tests.
+pub(crate) fn postgres() -> Option<String> {
+    let server = env::var("KINDLING_TEST_POSTGRES").ok();
+    if server.is_none() {
+        assert!(env::var_os("KINDLING_REQUIRE_TOOLS").is_none(), "KINDLING_TEST_POSTGRES names no server");
+        eprintln!("NOTICE: no PostgreSQL server in KINDLING_TEST_POSTGRES; not tested with it");
+    }
+    server
+}
+
+/// A database of its own on the server.
+pub(crate) struct Database {
+    server: String,
+    name: String,
+    pub(crate) url: String,
+}
+
+impl Database {
+    pub(crate) async fn create(server: &str) -> Self {
+        sqlx::any::install_default_drivers();
+        let name = format!("kindling_{}", uuid::Uuid::new_v4().simple());
+        let mut connection = AnyConnection::connect(&format!("{server}/postgres")).await.unwrap();
+        connection.execute(AssertSqlSafe(format!("CREATE DATABASE {name}"))).await.unwrap();
+        connection.close().await.unwrap();
+        Self { server: server.to_owned(), url: format!("{server}/{name}"), name }
+    }
+
+    pub(crate) async fn drop(self) {
+        let mut connection = AnyConnection::connect(&format!("{}/postgres", self.server)).await.unwrap();
+        connection.execute(AssertSqlSafe(format!("DROP DATABASE {} WITH (FORCE)", self.name))).await.unwrap();
+        connection.close().await.unwrap();
+    }
+}
