@@ -1,0 +1,92 @@
+//! Lists of images and releases, as an operator writes them: JSON, read with a reason for each mistake.
+
+use serde_json::{Map, Value};
+
+use super::architecture::CpuArchitecture;
+use super::catalogue::CatalogueError;
+
+/// A list, and where it stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct List(pub(super) &'static str);
+
+/// One element of a list.
+#[derive(Debug)]
+pub(super) struct Element<'a> {
+    list: List,
+    index: usize,
+    map: &'a Map<String, Value>,
+}
+
+impl List {
+    /// The mistake of the list as a whole.
+    pub(super) fn error(self, reason: impl Into<String>) -> CatalogueError {
+        CatalogueError::List { variable: self.0, reason: reason.into() }
+    }
+
+    /// Reads all elements.
+    pub(super) fn read<T>(
+        self,
+        text: &str,
+        element: impl Fn(&Element<'_>) -> Result<T, CatalogueError>,
+    ) -> Result<Vec<T>, CatalogueError> {
+        let values: Vec<Value> = serde_json::from_str(text).map_err(|error| self.error(error.to_string()))?;
+        let read = |(index, value): (usize, &Value)| match value {
+            Value::Object(map) => element(&Element { list: self, index, map }),
+            _ => Err(self.error(format!("[{index}] must be an object"))),
+        };
+        values.iter().enumerate().map(read).collect()
+    }
+}
+
+impl Element<'_> {
+    /// A mistake of a key.
+    pub(super) fn error(&self, key: &str, reason: impl std::fmt::Display) -> CatalogueError {
+        self.list.error(format!("[{}].{key} {reason}", self.index))
+    }
+
+    fn value(&self, key: &str) -> Option<&Value> {
+        self.map.get(key).filter(|value| !value.is_null())
+    }
+
+    /// A text that may be absent.
+    pub(super) fn optional(&self, key: &str) -> Result<Option<&str>, CatalogueError> {
+        match self.value(key) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.as_str()).filter(|text| !text.is_empty())),
+            Some(_) => Err(self.error(key, "must be a string")),
+        }
+    }
+
+    /// A text.
+    pub(super) fn text(&self, key: &str) -> Result<&str, CatalogueError> {
+        self.optional(key)?.ok_or_else(|| self.error(key, "is missing"))
+    }
+
+    /// A switch; off if it is absent.
+    pub(super) fn flag(&self, key: &str) -> Result<bool, CatalogueError> {
+        match self.value(key) {
+            None => Ok(false),
+            Some(Value::Bool(flag)) => Ok(*flag),
+            Some(_) => Err(self.error(key, "must be true or false")),
+        }
+    }
+
+    /// Texts; none if they are absent.
+    pub(super) fn texts(&self, key: &str) -> Result<Vec<&str>, CatalogueError> {
+        let wrong = || self.error(key, "must be a list of strings");
+        match self.value(key) {
+            None => Ok(Vec::new()),
+            Some(Value::Array(values)) => {
+                values.iter().map(|value| value.as_str().ok_or_else(wrong)).collect()
+            }
+            Some(_) => Err(wrong()),
+        }
+    }
+
+    /// The processor of machines.
+    pub(super) fn architecture(&self, key: &str) -> Result<CpuArchitecture, CatalogueError> {
+        let name = self.text(key)?;
+        CpuArchitecture::from_name(name)
+            .ok_or_else(|| self.error(key, format_args!("is {name:?}, which is no processor")))
+    }
+}
