@@ -15,7 +15,7 @@ use std::fmt;
 use async_trait::async_trait;
 use uuid::Uuid;
 
-pub use records::{Record, Records, Stored};
+pub use records::{Change, Record, Records, Stored};
 pub use sql::SqlStore;
 
 use super::event::{Event, EventPage, EventQuery};

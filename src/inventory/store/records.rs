@@ -92,19 +92,18 @@ impl Records {
         self.0.list(filter).await?.into_iter().map(decode).collect()
     }
 
-    /// Does what `plan` says, and gives what it gives. The plan reads what it needs and is asked anew whenever another
-    /// change was faster; it must not do anything else.
+    /// Does what `plan` says, and gives what it gives beside the change. The plan reads what it needs and is asked anew
+    /// whenever another change was faster; it must not do anything else.
     ///
     /// # Errors
     ///
     /// When the plan refuses, or the database fails.
-    pub async fn change<T, P>(&self, plan: P) -> Result<T, Refusal>
+    pub async fn change<T, F>(&self, plan: impl Fn() -> F) -> Result<T, Refusal>
     where
-        P: AsyncFn(&mut Change) -> Result<T, Refusal>,
+        F: Future<Output = Result<(Change, T), Refusal>>,
     {
         for _ in 0..MOST_ATTEMPTS {
-            let mut change = Change::default();
-            let value = plan(&mut change).await?;
+            let (change, value) = plan().await?;
             if change.is_empty() || self.0.commit(change.0).await? == Outcome::Done {
                 return Ok(value);
             }
@@ -131,6 +130,12 @@ impl Records {
 pub struct Change(Changes);
 
 impl Change {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
     fn is_empty(&self) -> bool {
         self.0.steps.is_empty() && self.0.events.is_empty()
     }
