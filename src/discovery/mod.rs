@@ -1,1 +1,11 @@
-//! What an infra-env's images are made of: from inputs to an Ignition config, network files and kernel arguments.
+//! What the images of an infra-env are made of: from inputs to an Ignition config, network files and kernel arguments.
+//!
+//! This is where `ignition`, which writes configs, and `isogen`, which puts them into images, meet. [`Inputs`] are the
+//! same whether they come from the inventory, from another service or from files on a laptop.
+
+mod error;
+mod inputs;
+mod tar;
+
+pub use error::DiscoveryError;
+pub use inputs::{Inputs, newest_spec};

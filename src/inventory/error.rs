@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use ignition::network::check::Finding;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -18,6 +19,7 @@ pub struct Refusal {
     status: StatusCode,
     shape: Shape,
     reason: String,
+    findings: Vec<Finding>,
 }
 
 /// Which part of the service refuses.
@@ -43,6 +45,10 @@ pub struct OperationError {
     kind: &'static str,
     /// What is wrong.
     reason: String,
+    /// Where networks of machines are wrong, one by one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Object>, required = false)]
+    findings: Vec<Finding>,
 }
 
 /// An error of the router, of authentication or of the reader of parameters.
@@ -58,7 +64,7 @@ pub struct GateError {
 impl Refusal {
     /// An operation says no.
     pub fn new(status: StatusCode, reason: impl Into<String>) -> Self {
-        Self { status, shape: Shape::Operation, reason: reason.into() }
+        Self { status, shape: Shape::Operation, reason: reason.into(), findings: Vec::new() }
     }
 
     /// A value that cannot be.
@@ -83,12 +89,18 @@ impl Refusal {
 
     /// The request does not come as far as an operation.
     pub fn at_gate(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, shape: Shape::Gate, reason: message.into() }
+        Self { status, shape: Shape::Gate, reason: message.into(), findings: Vec::new() }
     }
 
     /// A parameter or a body that cannot be read.
     pub fn malformed(message: impl Into<String>) -> Self {
         Self::at_gate(StatusCode::BAD_REQUEST, message)
+    }
+
+    /// With what is wrong with networks of machines, one by one.
+    #[must_use]
+    pub fn with_findings(self, findings: Vec<Finding>) -> Self {
+        Self { findings, ..self }
     }
 
     /// The status.
@@ -129,6 +141,7 @@ impl IntoResponse for Refusal {
                     id: code,
                     kind: "Error",
                     reason: self.reason,
+                    findings: self.findings,
                 },
             ),
             Shape::Gate => json(self.status, &GateError { code, message: self.reason }),

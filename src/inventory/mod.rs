@@ -26,6 +26,8 @@ pub use error::{GateError, OperationError, Refusal};
 pub use secret::Secret;
 pub use settings::Settings;
 
+use ignition::network::KeyfileCache;
+
 use crate::images::Catalogue;
 use auth::Policy;
 use store::{Records, Store};
@@ -40,13 +42,18 @@ struct Parts {
     catalogue: Catalogue,
     settings: Settings,
     policy: Policy,
+    keyfiles: KeyfileCache,
 }
+
+/// How much memory the network files of machines may take that are kept for the next image.
+const MOST_KEYFILES: usize = 64 << 20;
 
 impl Inventory {
     /// An inventory over a store.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, catalogue: Catalogue, settings: Settings, policy: Policy) -> Self {
-        Self(Arc::new(Parts { records: Records::new(store), catalogue, settings, policy }))
+        let keyfiles = KeyfileCache::new(MOST_KEYFILES);
+        Self(Arc::new(Parts { records: Records::new(store), catalogue, settings, policy, keyfiles }))
     }
 
     /// Its records.
@@ -65,6 +72,11 @@ impl Inventory {
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.0.settings
+    }
+
+    /// The network files of machines that were made before.
+    pub(crate) fn keyfiles(&self) -> &KeyfileCache {
+        &self.0.keyfiles
     }
 
     /// How it judges tokens.

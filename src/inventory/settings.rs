@@ -3,6 +3,7 @@
 use ignition::discovery::HttpUrl;
 use ignition::network::Generation;
 
+use super::id::InfraEnvId;
 use crate::images::ImageType;
 
 /// The settings of the inventory.
@@ -32,6 +33,8 @@ pub struct Settings {
     pub release_tag: String,
     /// How long machines wait, in seconds, before they look at their network.
     pub discovery_delay_seconds: u32,
+    /// The id of the only infra-env that will be made.
+    pub infra_env_id: Option<InfraEnvId>,
 }
 
 impl Settings {
@@ -55,6 +58,7 @@ impl Settings {
             self_version: concat!("kindling-", env!("CARGO_PKG_VERSION")).to_owned(),
             release_tag: String::new(),
             discovery_delay_seconds: 0,
+            infra_env_id: None,
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ignition::discovery::HttpUrl;
 use kindling::images::Catalogue;
 use kindling::inventory::auth::Policy;
-use kindling::inventory::store::{SqlStore, Store};
+use kindling::inventory::store::SqlStore;
 use kindling::inventory::{Inventory, Settings};
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::Value;

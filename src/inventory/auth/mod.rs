@@ -9,8 +9,8 @@ use std::fmt;
 
 pub(crate) use caller::{Agent, Caller, Files, Initrd, Logs, Reader, User, UserOrAgent};
 
-use super::Refusal;
 use super::id::{ClusterId, InfraEnvId};
+use super::{Refusal, Secret};
 
 /// Where a token stands in a request, and so what it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,6 +57,13 @@ impl fmt::Debug for Policy {
 }
 
 impl Policy {
+    /// The token in the URLs of an infra-env's images, where there has to be one.
+    pub(crate) fn url_token(&self, _infra_env: InfraEnvId) -> Option<Secret> {
+        match self {
+            Self::Open => None,
+        }
+    }
+
     /// What a token of a kind reaches. Nothing if there is no token, and the policy wants one.
     pub(crate) fn judge(&self, _kind: AuthKind, _token: Option<&str>) -> Result<Option<Scope>, Refusal> {
         match self {

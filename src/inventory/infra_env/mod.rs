@@ -1,12 +1,133 @@
 //! Infra-envs: what a group of machines boots.
 
+mod download;
+mod event;
+mod inputs;
 mod model;
+mod preflight;
 mod record;
+mod register;
 mod routes;
+mod rules;
+mod static_network;
+mod update;
+mod urls;
+mod view;
 
+use axum::http::StatusCode;
+
+pub use download::{File, FileName, IpxeScript};
 pub use model::{
     HostStaticNetwork, InfraEnv, InfraEnvCreateParams, InfraEnvUpdateParams, KernelArgument,
     KernelArgumentOperation, MacInterface, PresignedUrl, Proxy,
 };
+pub use preflight::Preflight;
 pub use record::{ImageSource, InfraEnvRecord};
 pub(crate) use routes::routes;
+
+use super::id::{ClusterId, InfraEnvId};
+use super::store::{Change, Filter, Key, Kind, Row, Stored};
+use super::{Inventory, Refusal};
+use crate::images::{CpuArchitecture, OsImage};
+
+/// What clients are told of a record that is not there.
+pub(super) const NOT_FOUND: &str = "record not found";
+
+impl Inventory {
+    /// An infra-env, with its generation.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such infra-env.
+    pub async fn stored_infra_env(&self, id: InfraEnvId) -> Result<Stored<InfraEnvRecord>, Refusal> {
+        self.records().find(None, id.0).await?.ok_or_else(|| Refusal::not_found(NOT_FOUND))
+    }
+
+    /// An infra-env, as clients see it.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such infra-env.
+    pub async fn infra_env(&self, id: InfraEnvId) -> Result<InfraEnv, Refusal> {
+        Ok(self.stored_infra_env(id).await?.record.view(self.settings()))
+    }
+
+    /// All infra-envs, those of a cluster, or those of an owner.
+    ///
+    /// # Errors
+    ///
+    /// When the database fails.
+    pub async fn infra_envs(
+        &self,
+        cluster: Option<ClusterId>,
+        owner: Option<&str>,
+    ) -> Result<Vec<InfraEnv>, Refusal> {
+        let mut filter = Filter::all(Kind::InfraEnv);
+        if let Some(cluster) = cluster {
+            filter = filter.of_cluster(cluster.0);
+        }
+        let records: Vec<Stored<InfraEnvRecord>> = self.records().list(filter).await?;
+        let is_owners = |record: &InfraEnvRecord| owner.is_none_or(|owner| owner == record.user_name);
+        let records = records.into_iter().map(|stored| stored.record).filter(is_owners);
+        Ok(records.map(|record| record.view(self.settings())).collect())
+    }
+
+    /// Takes an infra-env away.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such infra-env, or hosts still belong to it.
+    pub async fn deregister_infra_env(&self, id: InfraEnvId) -> Result<(), Refusal> {
+        let hosts = Filter::all(Kind::Host).within(id.0);
+        let done = self
+            .records()
+            .change(|| async {
+                let mut change = Change::new();
+                let stored = self.stored_infra_env(id).await?;
+                let count = self.records().store().list(hosts).await?.len();
+                if count > 0 {
+                    return Err(Refusal::bad(format!(
+                        "failed to deregister infraEnv {id}, {count} hosts are still associated"
+                    )));
+                }
+                change.remove(&stored);
+                change.require_none(hosts);
+                change.tell(event::deregistered(&stored.record));
+                Ok((change, ()))
+            })
+            .await;
+        if let Err(refusal) = &done
+            && refusal.status() != StatusCode::SERVICE_UNAVAILABLE
+        {
+            self.records().tell(event::deregister_failed(id, refusal)).await?;
+        }
+        done
+    }
+
+    /// The cluster of an infra-env, if it has one.
+    pub(super) async fn cluster_of_infra_env(
+        &self,
+        cluster: Option<ClusterId>,
+    ) -> Result<Option<Row>, Refusal> {
+        let Some(cluster) = cluster else { return Ok(None) };
+        let key = Key { kind: Kind::Cluster, parent: None, id: cluster.0 };
+        let row = self.records().store().get(key).await?.filter(|row| !row.deleted);
+        row.map(Some).ok_or_else(|| Refusal::not_found(format!("Cluster ID {cluster} does not exist")))
+    }
+
+    /// Refuses to let a machine boot the discovery image that is installed, or about to be.
+    pub(super) async fn require_discovery(&self, _id: InfraEnvId, _mac: &str) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// The live image for a version; the newest one if it is empty.
+    pub(super) async fn os_image(
+        &self,
+        version: &str,
+        architecture: CpuArchitecture,
+    ) -> Result<OsImage, Refusal> {
+        let version = Some(version).filter(|version| !version.is_empty());
+        let found = self.catalogue().os_image(version, architecture);
+        found.cloned().map_err(|error| Refusal::bad(error.to_string()))
+    }
+}

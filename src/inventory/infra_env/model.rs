@@ -9,9 +9,6 @@ use crate::inventory::id::{ClusterId, InfraEnvId};
 use crate::inventory::request::request_bodies;
 use crate::inventory::time::{Micros, Millis};
 
-/// What `additional_trust_bundle` may have at most, in characters.
-pub(super) const MOST_TRUST_BUNDLE: usize = 65_535;
-
 /// An infra-env: what a group of machines boots.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = infra_env)]
@@ -102,18 +99,18 @@ pub struct Proxy {
 }
 
 /// The network of one machine.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = host_static_network_config)]
 pub struct HostStaticNetwork {
-    /// An nmstate document.
-    #[serde(default)]
-    #[schema(required = false)]
-    pub network_yaml: String,
     /// Which interface of the document is which card of the machine.
     #[serde(default)]
     #[schema(required = false)]
     pub mac_interface_map: Vec<MacInterface>,
+    /// An nmstate document.
+    #[serde(default)]
+    #[schema(required = false)]
+    pub network_yaml: String,
 }
 
 /// A card of a machine.

@@ -45,8 +45,10 @@ pub struct InfraEnvRecord {
 /// What images of an infra-env are made from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageSource {
-    /// The version whose live image it is.
+    /// The version of OpenShift, as it was asked for.
     pub openshift_version: String,
+    /// The version that the list of live images has for it.
+    pub os_image: String,
     /// The kind of image.
     pub image_type: ImageType,
     /// Credentials of registries.

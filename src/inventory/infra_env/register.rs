@@ -1,0 +1,113 @@
+//! A new infra-env.
+
+use std::fmt::Write as _;
+
+use aws_lc_rs::rand;
+
+use super::model::{InfraEnv, InfraEnvCreateParams};
+use super::record::{ImageSource, InfraEnvRecord};
+use super::rules::{PullSecretOf, check_with_cluster};
+use super::{event, static_network};
+use crate::images::{CpuArchitecture, ImageType};
+use crate::inventory::id::InfraEnvId;
+use crate::inventory::store::Change;
+use crate::inventory::time::Micros;
+use crate::inventory::{Inventory, Refusal, Secret};
+
+impl Inventory {
+    /// Makes an infra-env.
+    ///
+    /// # Errors
+    ///
+    /// When a value is refused, when there is no such cluster, or no live image for the version.
+    pub async fn register_infra_env(&self, params: InfraEnvCreateParams) -> Result<InfraEnv, Refusal> {
+        match self.make_infra_env(params).await {
+            Ok(record) => Ok(record.view(self.settings())),
+            Err(refusal) => {
+                self.records().tell(event::registration_failed(&refusal)).await?;
+                Err(refusal)
+            }
+        }
+    }
+
+    async fn make_infra_env(&self, params: InfraEnvCreateParams) -> Result<InfraEnvRecord, Refusal> {
+        let architecture = params.cpu_architecture.unwrap_or_default();
+        let cluster = self.cluster_of_infra_env(params.cluster_id).await?;
+        let (name, cluster_id) = (params.name.clone(), params.cluster_id);
+        let mut image = self.new_image_source(params, architecture);
+        let warnings = self.check_in_background(&image, &ImageSource::default(), PullSecretOf::New).await?;
+        image.static_network_config = static_network::sorted(image.static_network_config);
+        let os_image = self.os_image(&image.openshift_version, architecture).await?;
+        image.openshift_version.clone_from(&os_image.openshift_version);
+        image.os_image = os_image.openshift_version;
+        if let Some(cluster) = &cluster {
+            check_with_cluster(cluster, &image, architecture)?;
+        }
+        let id = self.settings().infra_env_id.unwrap_or_else(InfraEnvId::fresh);
+        let now = Micros::now();
+        let record = InfraEnvRecord {
+            id,
+            name,
+            user_name: "admin".to_owned(),
+            email_domain: "Unknown".to_owned(),
+            cluster_id,
+            cpu_architecture: architecture,
+            image,
+            image_generation: 1,
+            image_changed_at: now,
+            signing_key: fresh_key()?,
+            url_token: self.policy().url_token(id).unwrap_or_default(),
+            created_at: now,
+            updated_at: now,
+        };
+        self.records()
+            .change(|| async {
+                let mut change = Change::new();
+                change.insert(&record);
+                change.tell(event::registered(&record));
+                change.tell(event::image_updated(&record));
+                warnings.iter().for_each(|warning| change.tell(event::network_warning(&record, warning)));
+                Ok((change, ()))
+            })
+            .await?;
+        Ok(record)
+    }
+
+    fn new_image_source(&self, params: InfraEnvCreateParams, architecture: CpuArchitecture) -> ImageSource {
+        let settings = self.settings();
+        let no_sources = params.additional_ntp_sources.is_none() && params.ntp_sources.is_none();
+        let default_ntp_source = if no_sources { settings.default_ntp_source.clone() } else { String::new() };
+        let default_type = if architecture == CpuArchitecture::S390x {
+            ImageType::Full
+        } else {
+            settings.default_image_type
+        };
+        ImageSource {
+            openshift_version: params.openshift_version.unwrap_or_default(),
+            os_image: String::new(),
+            image_type: params.image_type.unwrap_or(default_type),
+            pull_secret: Secret::new(params.pull_secret.trim()),
+            ssh_authorized_key: params.ssh_authorized_key.unwrap_or_default().trim().to_owned(),
+            proxy: params.proxy.unwrap_or_default(),
+            additional_ntp_sources: params.additional_ntp_sources.unwrap_or(default_ntp_source),
+            ntp_sources: params.ntp_sources.unwrap_or_default(),
+            static_network_config: params.static_network_config.unwrap_or_default(),
+            ignition_config_override: params.ignition_config_override.unwrap_or_default(),
+            kernel_arguments: params.kernel_arguments.unwrap_or_default(),
+            additional_trust_bundle: params.additional_trust_bundle.unwrap_or_default().trim().to_owned(),
+            rendezvous_ip: params.rendezvous_ip.filter(|address| !address.is_empty()),
+            network_discovery_delay_seconds: params.network_discovery_delay_seconds,
+        }
+    }
+}
+
+/// A key that nobody can guess: 64 hexadecimal digits.
+pub(super) fn fresh_key() -> Result<Secret, Refusal> {
+    let mut bytes = [0_u8; 32];
+    rand::fill(&mut bytes).map_err(|_| Refusal::internal("the system gives no random numbers"))?;
+    let mut text = String::with_capacity(64);
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    Ok(Secret::new(text))
+}

@@ -1,0 +1,171 @@
+//! What an infra-env may be.
+
+use std::net::IpAddr;
+
+use ignition::discovery::{ComposeError, ImageType as DiscoveryImage};
+use ignition::network::check::Finding;
+
+use super::model::{KernelArgument, KernelArgumentOperation};
+use super::record::ImageSource;
+use super::static_network;
+use crate::discovery::DiscoveryError;
+use crate::images::ImageType;
+use crate::inventory::id::InfraEnvId;
+use crate::inventory::rules::{
+    RequiredRegistries, check_ntp_sources, check_proxies, check_pull_secret, check_ssh_keys,
+};
+use crate::inventory::{Inventory, Refusal, Secret};
+
+/// What is said before the reason of a pull secret that is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PullSecretOf {
+    /// An infra-env that is being made.
+    New,
+    /// One that is there.
+    Existing,
+}
+
+impl Inventory {
+    /// Checks what of an image's source is not as it was before, and gives what is worth a warning.
+    ///
+    /// This may take long: networks are translated.
+    pub(super) fn check_image_source(
+        &self,
+        source: &ImageSource,
+        before: &ImageSource,
+        pull_secret: PullSecretOf,
+    ) -> Result<Vec<Finding>, Refusal> {
+        let settings = self.settings();
+        if source.proxy != before.proxy {
+            let text = |proxy: &Option<String>| proxy.clone().unwrap_or_default();
+            let proxy = &source.proxy;
+            check_proxies(&text(&proxy.http_proxy), &text(&proxy.https_proxy), &text(&proxy.no_proxy))?;
+        }
+        if (&source.additional_ntp_sources, &source.ntp_sources)
+            != (&before.additional_ntp_sources, &before.ntp_sources)
+        {
+            check_ntp_sources(
+                &source.additional_ntp_sources,
+                &source.ntp_sources,
+                &settings.default_ntp_source,
+            )?;
+        }
+        if source.ssh_authorized_key != before.ssh_authorized_key {
+            check_ssh_keys(&source.ssh_authorized_key)?;
+        }
+        if source.additional_trust_bundle != before.additional_trust_bundle {
+            source.trust_bundle()?;
+        }
+        check_rendezvous_ip(source)?;
+        if source.kernel_arguments != before.kernel_arguments {
+            check_kernel_arguments(source)?;
+        }
+        if source.pull_secret != before.pull_secret {
+            self.check_pull_secret(&source.pull_secret, pull_secret)?;
+        }
+        let mut warnings = Vec::new();
+        if source.static_network_config != before.static_network_config {
+            warnings = static_network::check(&source.static_network_config, self.keyfiles())?;
+        }
+        if source.ignition_config_override != before.ignition_config_override {
+            self.check_override(source)?;
+        }
+        Ok(warnings)
+    }
+
+    /// The same, away from the threads that serve requests.
+    pub(super) async fn check_in_background(
+        &self,
+        source: &ImageSource,
+        before: &ImageSource,
+        pull_secret: PullSecretOf,
+    ) -> Result<Vec<Finding>, Refusal> {
+        let (inventory, source, before) = (self.clone(), source.clone(), before.clone());
+        in_background(move || inventory.check_image_source(&source, &before, pull_secret)).await
+    }
+
+    fn check_pull_secret(&self, secret: &Secret, of: PullSecretOf) -> Result<(), Refusal> {
+        let settings = self.settings();
+        let images = [settings.agent_image.as_str(), &settings.installer_image, &settings.controller_image];
+        let required = RequiredRegistries { images: &images, public: &settings.public_registries };
+        check_pull_secret(secret.reveal(), required).map_err(|reason| match of {
+            PullSecretOf::New => Refusal::bad(format!("pull secret for new infraEnv is invalid: {reason}")),
+            PullSecretOf::Existing => Refusal::bad(reason),
+        })
+    }
+
+    /// Makes the config with the override, to see whether it can be made.
+    fn check_override(&self, source: &ImageSource) -> Result<(), Refusal> {
+        if source.ignition_config_override.is_empty() {
+            return Ok(());
+        }
+        let inputs =
+            source.inputs(InfraEnvId::from(uuid::Uuid::nil()), &Secret::default(), self.settings())?;
+        let networks = inputs.networks(self.keyfiles()).map_err(refused)?;
+        inputs.config(DiscoveryImage::Full, &networks).map_err(refused)?;
+        Ok(())
+    }
+}
+
+/// Does work that may take long away from the threads that serve requests.
+pub(super) async fn in_background<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => {
+            tracing::error!(%error, "work in the background ended early");
+            Err(Refusal::internal("the service failed at the work for this request"))
+        }
+    }
+}
+
+/// Why there is no config, for the client.
+pub(super) fn refused(error: DiscoveryError) -> Refusal {
+    match &error {
+        DiscoveryError::Compose(
+            ComposeError::Override { .. } | ComposeError::Merged { .. } | ComposeError::TooNew { .. },
+        ) => Refusal::bad(format!("error parsing ignition: {error}")),
+        DiscoveryError::Pack(_) => {
+            tracing::error!(error = &error as &dyn std::error::Error, "an archive cannot be packed");
+            Refusal::internal(error.to_string())
+        }
+        _ => Refusal::bad(error.to_string()),
+    }
+}
+
+fn check_rendezvous_ip(source: &ImageSource) -> Result<(), Refusal> {
+    let Some(address) = &source.rendezvous_ip else { return Ok(()) };
+    if source.image_type != ImageType::Disconnected {
+        return Err(Refusal::bad("RendezvousIP is only supported for disconnected ISO infra-envs"));
+    }
+    if address.parse::<IpAddr>().is_err() {
+        return Err(Refusal::bad(format!(
+            "Invalid rendezvous IP: {address} (must be a valid IPv4 or IPv6 address)"
+        )));
+    }
+    Ok(())
+}
+
+fn check_kernel_arguments(source: &ImageSource) -> Result<(), Refusal> {
+    for KernelArgument { operation, .. } in &source.kernel_arguments {
+        let name = match operation {
+            Some(KernelArgumentOperation::Append) => continue,
+            Some(KernelArgumentOperation::Replace) => "replace",
+            Some(KernelArgumentOperation::Delete) => "delete",
+            None => "",
+        };
+        return Err(Refusal::bad(format!("Only kernel argument operation append is supported.  Got {name}")));
+    }
+    source.kernel_arguments()?;
+    Ok(())
+}
+
+/// Whether machines of an architecture can become part of a cluster.
+pub(super) fn check_with_cluster(
+    _cluster: &crate::inventory::store::Row,
+    _image: &ImageSource,
+    _architecture: crate::images::CpuArchitecture,
+) -> Result<(), Refusal> {
+    Ok(())
+}
