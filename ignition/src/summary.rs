@@ -24,6 +24,8 @@ pub struct Summary {
     pub units: Vec<String>,
     /// Users that it makes or changes, by name.
     pub users: Vec<String>,
+    /// Users that it removes, by name.
+    pub removed_users: Vec<String>,
     /// Things that Ignition would ignore.
     pub warnings: Vec<String>,
 }
@@ -52,10 +54,9 @@ impl Summary {
     fn count(config: &Value, warnings: Vec<String>) -> Self {
         let list = |path: &str| config.pointer(path).and_then(Value::as_array);
         let count = |path: &str| list(path).map_or(0, Vec::len);
-        let names = |path: &str| {
-            let names = list(path).into_iter().flatten().filter_map(|item| item.get("name")?.as_str());
-            names.map(str::to_owned).collect()
-        };
+        let items = |path: &str| list(path).map_or(&[][..], Vec::as_slice).iter();
+        let name = |item: &Value| Some(item.get("name")?.as_str()?.to_owned());
+        let is_removed = |item: &&Value| item.get("shouldExist").and_then(Value::as_bool) == Some(false);
         let version = config.pointer("/ignition/version").and_then(Value::as_str);
         Self {
             version: version.unwrap_or_default().to_owned(),
@@ -63,8 +64,9 @@ impl Summary {
             files: count("/storage/files"),
             directories: count("/storage/directories"),
             links: count("/storage/links"),
-            units: names("/systemd/units"),
-            users: names("/passwd/users"),
+            units: items("/systemd/units").filter_map(name).collect(),
+            users: items("/passwd/users").filter(|item| !is_removed(item)).filter_map(name).collect(),
+            removed_users: items("/passwd/users").filter(is_removed).filter_map(name).collect(),
             warnings,
         }
     }
@@ -74,5 +76,20 @@ impl From<&Parsed> for Summary {
     fn from(parsed: &Parsed) -> Self {
         let warnings = parsed.warnings.findings().iter().map(ToString::to_string).collect();
         Self::count(&parsed.document.root().clone().into(), warnings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_stay_or_go() {
+        let text = br#"{"ignition": {"version": "3.2.0"}, "passwd": {"users": [
+            {"name": "a", "shouldExist": false}, {"name": "b", "shouldExist": true}, {"name": "c"}]}}"#;
+        let summary = Summary::of(text).unwrap();
+        assert_eq!((summary.users, summary.removed_users), (vec!["b".into(), "c".into()], vec!["a".into()]));
+        let parsed = crate::document::Document::parse(text).unwrap();
+        assert_eq!(Summary::from(&parsed), Summary::of(text).unwrap());
     }
 }

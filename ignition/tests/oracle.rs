@@ -1,5 +1,5 @@
 //! Asks the real Ignition, which shares no code with this crate: its validator about every config of the cases, its engine
-//! about every merge, and about what it makes of a config on a disk.
+//! about every merge, and about what it makes of a config on a disk: files, units, users.
 //!
 //! Debian's Ignition 2.14 reads specs up to 3.3. A missing program is reported and skipped, unless
 //! `KINDLING_REQUIRE_TOOLS=1` makes that a failure.
@@ -11,6 +11,7 @@
     reason = "test code: what is not as expected must stop the test"
 )]
 
+mod accounts;
 mod cases;
 mod engine;
 mod findings;
@@ -21,11 +22,13 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
+use accounts::Accounts;
 use engine::{Engine, NEWEST, Validator, as_kept, asking};
 use ignition::document::Document;
 use ignition::merge::merge;
 use ignition::resource;
 use ignition::spec::Spec;
+use ignition::summary::Summary;
 use ignition::translate::translate;
 use ignition::validate::validate;
 use proptest::strategy::{Strategy, ValueTree as _};
@@ -35,6 +38,9 @@ use serde_json::{Value, json};
 
 /// Pairs of random configs that are tried.
 const PAIRS: usize = 300;
+
+/// Pairs of random users that are made, which takes the engine a while.
+const USER_PAIRS: usize = 40;
 
 fn old() -> Vec<Spec> {
     Spec::ALL.into_iter().filter(|spec| *spec <= NEWEST).collect()
@@ -126,8 +132,7 @@ fn the_engine_writes_what_the_merged_config_says() {
     let Some(engine) = Engine::find() else { return };
     let machine = engine.fetch(&asking(&base(), &change())).unwrap();
     let root = machine.root();
-    if fs::metadata(&root).unwrap().uid() != 0 {
-        eprintln!("SKIPPED: only root can give files to others");
+    if !may_give(&root) {
         return;
     }
     machine.stage("files").unwrap();
@@ -147,6 +152,129 @@ fn the_engine_writes_what_the_merged_config_says() {
         assert_eq!(target.to_str(), link["target"].as_str());
     }
     assert_units(&root, &list("/systemd/units"));
+}
+
+/// Every form of a user works outside of an initrd: the engine calls `useradd` and its kin with `--root`, for which a few
+/// files are enough. So does every form of a group but the change of one that is there, which `groupadd` refuses
+/// anywhere.
+#[test]
+fn the_engine_makes_the_users_of_the_merged_config() {
+    let Some(engine) = Engine::find() else { return };
+    let forms = user_forms();
+    let random =
+        samples(&(random::makeable_passwd(), random::makeable_passwd())).into_iter().take(USER_PAIRS);
+    for (base, change) in forms.into_iter().chain(random) {
+        let [base, change] = [base, change].map(|it| cases::read(&json!({"passwd": it}), "3.2.0"));
+        let merged = merge(&base, &change);
+        assert!(!validate(&merged).is_fatal());
+        let machine = engine.fetch(&asking(&base, &change)).unwrap();
+        let root = machine.root();
+        if !may_give(&root) {
+            return;
+        }
+        accounts::prepare(&root);
+        let before = Accounts::read(&root);
+        machine.stage("files").unwrap_or_else(|text| panic!("{merged}: {text}"));
+        let after = Accounts::read(&root);
+        let config: Value = merged.root().clone().into();
+        after.assert_made_of(&before, &config["passwd"], &root);
+        let parsed = Document::parse(merged.to_string().as_bytes()).unwrap();
+        assert_summary(&Summary::from(&parsed), &before, &after);
+    }
+}
+
+/// A user that changes or goes is in the summary, and one in the summary was to change or to go.
+fn assert_summary(summary: &Summary, before: &Accounts, after: &Accounts) {
+    let [changed, gone] = after.changes_since(before);
+    for (named, changed, there) in [(&summary.users, changed, true), (&summary.removed_users, gone, false)] {
+        assert!(changed.iter().all(|name| named.contains(name)), "{summary:?}: {changed:?}");
+        assert!(named.iter().all(|name| after.users.contains_key(name) == there), "{summary:?}");
+    }
+}
+
+/// What only the users of the machine can tell is no fault of a config, but the end of its boot.
+#[test]
+fn the_engine_fails_on_users_that_cannot_be() {
+    let Some(engine) = Engine::find() else { return };
+    let bad = [
+        (
+            json!({"users": [{"name": "new", "groups": ["nobody-has-it"]}]}),
+            "group 'nobody-has-it' does not exist",
+        ),
+        (
+            json!({"users": [{"name": "new", "noCreateHome": true, "sshAuthorizedKeys": ["a b"]}]}),
+            "permission denied",
+        ),
+        (json!({"users": [{"name": "new", "uid": 1000}]}), "UID 1000 is not unique"),
+        (json!({"groups": [{"name": "wheel", "gid": 77}]}), "group 'wheel' already exists"),
+        (json!({"groups": [{"name": "core", "shouldExist": false}]}), "cannot remove the primary group"),
+    ];
+    for (passwd, reason) in bad {
+        let config = cases::read(&json!({"passwd": passwd}), "3.2.0");
+        assert!(!validate(&config).is_fatal());
+        let machine = engine.fetch(&config.to_string()).unwrap();
+        if !may_give(&machine.root()) {
+            return;
+        }
+        accounts::prepare(&machine.root());
+        let text = machine.stage("files").unwrap_err();
+        assert!(text.contains(reason), "{config}: {text}");
+    }
+}
+
+/// What there is to a user, each in a base and a change.
+fn user_forms() -> Vec<(Value, Value)> {
+    let only = |users: Value| json!({"users": users});
+    vec![
+        // As a discovery config and an override of it.
+        (
+            only(
+                json!([{"name": "core", "passwordHash": "!", "sshAuthorizedKeys": ["ssh-ed25519 AA me"], "groups": ["sudo"]}]),
+            ),
+            only(
+                json!([{"name": "core", "passwordHash": "$6$salt$hash", "sshAuthorizedKeys": ["ssh-rsa BB"], "groups": ["adm"]}]),
+            ),
+        ),
+        // An empty hash locks, whatever there was before.
+        (
+            only(json!([{"name": "core", "passwordHash": "$6$a$b"}])),
+            only(json!([{"name": "core", "passwordHash": ""}])),
+        ),
+        // Some are removed, one of them although the change has more to say about it.
+        (
+            only(json!([{"name": "guest", "shouldExist": false}, {"name": "never", "shouldExist": false}])),
+            only(json!([{"name": "other", "shouldExist": false}, {"name": "guest", "gecos": "a"}])),
+        ),
+        // All that a new one can have, in a group of the same config.
+        (
+            json!({"groups": [{"name": "staff", "gid": 1500, "passwordHash": "x"}, {"name": "old", "shouldExist": false}]}),
+            json!({
+                "groups": [{"name": "daemons", "system": true}, {"name": "old", "gid": 5}],
+                "users": [
+                    {"name": "op", "uid": 1600, "homeDir": "/srv/deep/op", "gecos": "An Operator", "shell": "/bin/sh",
+                        "primaryGroup": "staff", "noUserGroup": true, "groups": ["wheel", "daemons"], "noLogInit": true,
+                        "passwordHash": "$6$a$b", "sshAuthorizedKeys": ["ssh-ed25519 CC", "ssh-ed25519 DD"]},
+                    {"name": "backup", "system": true, "noCreateHome": true},
+                ],
+            }),
+        ),
+        // One that is there moves with all that it has.
+        (
+            only(
+                json!([{"name": "core", "uid": 1700, "homeDir": "/srv/core", "sshAuthorizedKeys": ["ssh-ed25519 EE"]}]),
+            ),
+            only(json!([{"name": "core", "shell": "/bin/sh", "primaryGroup": "wheel", "gecos": "New"}])),
+        ),
+    ]
+}
+
+/// Whether files can be given to others, which the engine does.
+fn may_give(root: &Path) -> bool {
+    let may = fs::metadata(root).unwrap().uid() == 0;
+    if !may {
+        eprintln!("SKIPPED: only root can give files to others");
+    }
+    may
 }
 
 fn below(root: &Path, path: &str) -> std::path::PathBuf {

@@ -127,6 +127,9 @@ fn show_counts_and_prints() {
     let json = scratch.command(["ignition", "show", "--json"]).stdin(CONFIG).output().printed();
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["summary"]["users"], serde_json::json!(["core"]));
+    let removed = r#"{"ignition":{"version":"3.2.0"},"passwd":{"users":[{"name":"a","shouldExist":false}]}}"#;
+    let text = scratch.command(["ignition", "show"]).stdin(removed).output().printed();
+    assert!(text.contains("\nUsers:   none\nRemoved: a\n"), "{text}");
     assert_eq!(json["config"], serde_json::from_str::<Value>(CONFIG).unwrap());
     scratch.kindling("ignition show broken.ign").failure("not valid JSON");
 }

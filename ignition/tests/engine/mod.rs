@@ -111,7 +111,7 @@ impl Machine {
         let folder = self.folder.path();
         let mut command = Command::new(ENGINE);
         command.current_dir(folder).env("IGNITION_CONFIG_FILE", "config.ign");
-        command.env("PATH", env::join_paths([folder.join("bin"), "/usr/bin".into(), "/bin".into()]).unwrap());
+        command.env("PATH", env::join_paths(programs(folder)).unwrap());
         command.args(["-platform", "file", "-log-to-stdout", "-stage", stage]).arg("-root").arg(self.root());
         command.args(["-config-cache", "cache", "-state-file", "state"]);
         let output = command.output().unwrap();
@@ -129,6 +129,11 @@ impl Machine {
         assert!(parsed.warnings.is_empty(), "{}", parsed.warnings.to_text("cache"));
         parsed.document
     }
+}
+
+/// Where the engine finds the programs that it calls: ours first, then those that make users and others.
+fn programs(folder: &Path) -> [PathBuf; 5] {
+    [folder.join("bin"), "/usr/sbin".into(), "/usr/bin".into(), "/sbin".into(), "/bin".into()]
 }
 
 /// A config as the engine keeps it: of spec 3.3, with the special bits of modes cleared, which it does on the way to its

@@ -143,6 +143,46 @@ fn passwd(shape: Shape) -> Json {
     ])
 }
 
+/// Users and groups that can be made where [`accounts`](crate::accounts) are prepared: every number has one owner, and
+/// groups are new.
+pub(crate) fn makeable_passwd() -> Json {
+    let user = |name: &'static str, uid: u32| {
+        object([
+            ("gecos", texts(&["", "A B"])),
+            ("groups", set(["sudo", "wheel", "adm"].map(str::to_owned).to_vec())),
+            (
+                "homeDir",
+                any_of(vec!["".into(), format!("/srv/{name}").into(), format!("/opt/{name}").into()]),
+            ),
+            ("noUserGroup", boolean()),
+            ("passwordHash", texts(&["", "!", "$6$salt$hash"])),
+            ("primaryGroup", texts(&["", "adm"])),
+            ("shell", texts(&["", "/bin/sh"])),
+            ("shouldExist", any_of(vec![true.into(), true.into(), false.into()])),
+            (
+                "sshAuthorizedKeys",
+                set(["ssh-ed25519 AA", "ssh-rsa BB", "ssh-dss CC"].map(str::to_owned).to_vec()),
+            ),
+            ("system", boolean()),
+            ("uid", any_of(vec![uid.into(), (uid + 10).into()])),
+        ])
+        .prop_map(move |mut user| {
+            user["name"] = name.into();
+            user
+        })
+    };
+    let users = (user("core", 1500), user("guest", 1501), user("new", 1502), user("newer", 1503));
+    let users = users.prop_map(|(a, b, c, d)| vec![a, b, c, d]);
+    let users = users.prop_flat_map(|users| subsequence(users, 0..=4)).prop_shuffle().prop_map(Value::from);
+    let group = object([
+        ("gid", any_of(vec![1400.into(), 1401.into()])),
+        ("passwordHash", texts(&["", "x"])),
+        ("shouldExist", boolean()),
+        ("system", boolean()),
+    ]);
+    object([("groups", list(vec!["fresh".to_owned()], "name", group)), ("users", users.boxed())])
+}
+
 fn contents(shape: Shape) -> Json {
     let data = ["", "data:,a", "data:,%20", "data:;base64,aGk="];
     let hash = format!("sha512-{}", "0".repeat(128));

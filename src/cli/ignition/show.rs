@@ -47,12 +47,15 @@ impl Show {
 /// The summary, an empty line, the config. JSON has no control characters but line breaks; names may have some.
 fn to_text(file: &str, summary: &Summary, parsed: &Parsed) -> Result<String> {
     let mut out = String::new();
-    let Summary { version, merges, files, directories, links, units, users, .. } = summary;
+    let Summary { version, merges, files, directories, links, units, users, removed_users, .. } = summary;
     writeln!(out, "{file}: spec {version}")?;
     writeln!(out, "Merges:  {merges}")?;
     writeln!(out, "Storage: {files} files, {directories} directories, {links} links")?;
     writeln!(out, "Units:   {}", names(units))?;
     writeln!(out, "Users:   {}", names(users))?;
+    if !removed_users.is_empty() {
+        writeln!(out, "Removed: {}", names(removed_users))?;
+    }
     write!(out, "{}", parsed.warnings.to_text(file).replace(|it: char| it.is_control() && it != '\n', "?"))?;
     write!(out, "\n{}", parsed.document.to_pretty())?;
     Ok(out)

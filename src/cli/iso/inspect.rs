@@ -190,6 +190,9 @@ fn ignition(out: &mut String, area: &IgnitionSummary, report: &Report) -> Result
             or_none(&it.units.join(" ")),
             or_none(&it.users.join(" ")),
         )?;
+        if !it.removed_users.is_empty() {
+            writeln!(out, "  users removed: {}", it.removed_users.join(" "))?;
+        }
         it.warnings.iter().try_for_each(|warning| writeln!(out, "  warning: {warning}"))?;
     }
     Ok(())
