@@ -42,6 +42,7 @@ mod okd;
 pub(crate) mod overrides;
 pub(crate) mod parts;
 mod proxy;
+mod registries;
 mod secret;
 mod ssh;
 mod time;
