@@ -9,6 +9,8 @@
 
 mod network;
 
+use std::error::Error as _;
+
 use ignition::network::check::{Report, Rule, check};
 use ignition::network::{HostNetwork, KeyfileCache, MacInterface, keyfiles};
 use network::{BOND, PAIR, VLAN, host, mac};
@@ -313,6 +315,128 @@ fn the_findings_come_in_the_order_of_the_hosts() {
     assert!(first.findings().is_sorted_by_key(|finding| finding.host));
     assert_eq!(run(&hosts), first);
     assert!(!first.to_string().contains(&mac(0)));
+}
+
+/// What is told of a document, which has to be the same every time. Hash tables differ from one to the next.
+fn always(document: &str) -> String {
+    let first = unmapped(document);
+    for _ in 0..60 {
+        assert_eq!(unmapped(document), first, "{document}");
+    }
+    let errors: Vec<&str> = first.lines().filter(|line| line.contains(" error: ")).collect();
+    assert_eq!(errors.len(), 1, "{first}");
+    errors.concat()
+}
+
+#[test]
+fn of_several_faults_the_same_is_told_every_time() {
+    let half =
+        |name: &str| format!("- {{name: {name}, type: ethernet, ipv6: {{enabled: true, autoconf: true}}}}\n");
+    let faults: String = ["e5", "e1", "e4", "e2", "e3"].map(half).concat();
+    let text = always(&format!("interfaces:\n- {{name: a, type: dummy}}\n{faults}"));
+    assert!(
+        text.starts_with("4: interfaces[2]: error: generating configuration from nmstate: NotImpl"),
+        "{text}"
+    );
+    // A fault in what another is built on comes first, whatever the names.
+    let bond = "- {name: a, type: bond, link-aggregation: {mode: 802.3ad, port: [e9], options: {miimon: 9, arp_interval: 9}}}\n";
+    let text = always(&format!("interfaces:\n{bond}{}", half("e9")));
+    assert!(text.starts_with("3: interfaces[1]: "), "{text}");
+    let text = always(&format!("interfaces:\n{bond}"));
+    assert!(text.starts_with("2: interfaces[0]: "), "{text}");
+    let several = "- {name: a, type: ethernet, ethtool: {feature: {rx: true, z-b: true, z-a: true, z-c: true, z-d: true}}}\n";
+    assert!(always(&format!("interfaces:\n{several}")).contains("feature-z-a"));
+    let routes: String = (1..5)
+        .map(|it| format!("  - {{destination: 198.51.{it}.0/24, next-hop-interface: gone{it}, next-hop-address: 192.0.2.1}}\n"))
+        .collect();
+    let text =
+        keyfiles_text(&format!("interfaces:\n- {{name: a, type: dummy}}\nroutes:\n  config:\n{routes}"));
+    assert!(text.contains("gone1") && !text.contains("gone2"), "{text}");
+}
+
+/// What the generator says of a document that the rules would have refused before.
+fn keyfiles_text(document: &str) -> String {
+    let text = || {
+        let error = keyfiles(document.as_bytes()).unwrap_err();
+        format!("{error}: {}", error.source().map(ToString::to_string).unwrap_or_default())
+    };
+    let first = text();
+    for _ in 0..60 {
+        assert_eq!(text(), first, "{document}");
+    }
+    first
+}
+
+#[test]
+fn names_out_of_a_hash_table_are_sorted() {
+    let bond = |mode: &str, rest: &str| {
+        format!(
+            "interfaces:\n- {{name: b, type: bond, link-aggregation: {{mode: {mode}, port: [x, y, z, w]{rest}}}}}\n"
+        )
+    };
+    let text = always(&bond("balance-rr", ", ports-config: [{name: q}, {name: x}, {name: p}]"));
+    assert!(
+        text.ends_with("InvalidArgument: bond b has p, q, w, y, z in only one of port and ports-config"),
+        "{text}"
+    );
+    let infiniband = |name: &str| {
+        format!("- {{name: {name}, type: infiniband, infiniband: {{mode: datagram, pkey: '0xffff'}}}}\n")
+    };
+    let ports = ["x", "y", "z"].map(infiniband).concat();
+    let text = always(&format!("{}{ports}", bond("balance-rr", "")));
+    assert!(
+        text.ends_with(
+            "bond b is not of the mode active-backup and cannot have the InfiniBand ports x, y, z"
+        ),
+        "{text}"
+    );
+    assert!(!unmapped(&format!("{}{ports}", bond("active-backup", ""))).contains("error"));
+    let bridge = "interfaces:\n- {name: b, type: linux-bridge, bridge: {port: [{name: y}, {name: x}]}}\n";
+    let text = always(&format!("{bridge}{ports}"));
+    assert!(text.ends_with("linux-bridge b is no bond and cannot have the InfiniBand ports x, y"), "{text}");
+}
+
+#[test]
+fn what_contradicts_each_other_is_told_together() {
+    let named = |name: &str, others: &str| format!("- {{name: {name}, type: dummy, {others}}}\n");
+    let twice = named("a", "alt-names: [{name: x}]")
+        + &named("b", "mtu: 1400")
+        + &named("c", "alt-names: [{name: x}]");
+    let text = always(&format!("interfaces:\n{twice}"));
+    assert!(text.contains('x') && text.contains(" error: generating"), "{text}");
+    let [one, other] = [("v0", "v1"), ("v1", "v0")].map(|(name, peer)| {
+        format!("- {{name: {name}, type: veth, veth: {{peer: {peer}}}, ipv6: {{enabled: true, autoconf: true}}}}\n")
+    });
+    assert!(always(&format!("interfaces:\n{other}{one}")).contains("NotImplementedError"));
+    let ports = ["e", "f"].map(|port| format!("{port}{{}}"));
+    let port = |number: usize| ports.iter().map(move |port| port.replace("{}", &number.to_string()));
+    let bonds: String = (0..4)
+        .map(|it| {
+            let ports: Vec<String> = port(it).chain(port((it + 1) % 4)).collect();
+            format!(
+                "- {{name: b{it}, type: bond, link-aggregation: {{mode: balance-rr, port: [{}]}}}}\n",
+                ports.join(", ")
+            )
+        })
+        .collect();
+    assert_eq!(keyfiles_text(&format!("interfaces:\n{bonds}")), "interface e0 is a port of both b0 and b3: ");
+}
+
+#[test]
+fn looking_for_the_fault_comes_to_an_end() {
+    let chain = |count: usize| -> String {
+        let vlan =
+            |it: usize| format!("- {{name: v{it}, type: vlan, vlan: {{id: 4, base-iface: v{}}}}}\n", it + 1);
+        (0..count).map(vlan).collect()
+    };
+    let fault = "- {name: z, type: dummy, ipv6: {enabled: true, autoconf: true}}\n";
+    let text = keyfiles_text(&format!("interfaces:\n{}{fault}", chain(50)));
+    assert!(text.contains("NotImplementedError"), "{text}");
+    let error = keyfiles(format!("interfaces:\n{}{fault}", chain(3000)).as_bytes()).unwrap_err();
+    assert_eq!(
+        error.source().unwrap().to_string(),
+        "InvalidArgument: one of 3001 interfaces, routes and rules is wrong, too many to tell which"
+    );
 }
 
 proptest! {

@@ -49,7 +49,12 @@ pub enum NetworkError {
     },
     /// The document describes a state for which no keyfiles can be made.
     #[error("generating configuration from nmstate")]
-    Generate(#[source] NmstateError),
+    Generate {
+        /// The interface at fault, where it is only one.
+        interface: Option<String>,
+        /// Why: of several faults always the same one.
+        source: NmstateError,
+    },
     /// The generator panicked. The document may be at fault, the generator certainly is.
     #[error("the nmstate library failed on this document: {message}")]
     Panic {

@@ -1,11 +1,11 @@
 //! One nmstate document to keyfiles: the generator behind its fences.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use nmstate::{NetworkState, NmstateError};
 
-use super::{Keyfile, NetworkError, isolation};
+use super::{Keyfile, NetworkError, fault, isolation};
 
 /// Most bytes of one document.
 ///
@@ -52,8 +52,9 @@ pub(super) const BACKEND: &str = "NetworkManager";
 pub fn keyfiles(document: &[u8]) -> Result<Vec<Keyfile>, NetworkError> {
     check_size(document)?;
     let text = std::str::from_utf8(document).map_err(NetworkError::NotText)?;
-    let generated =
+    let mut generated =
         isolation::run(|| generate(text)).map_err(|message| NetworkError::Panic { message })??;
+    generated.sort();
     let mut keyfiles = generated
         .into_iter()
         .map(|(name, contents)| Keyfile::from_generated(name, contents))
@@ -101,21 +102,29 @@ fn resolved_len(len: usize, aliases: usize) -> usize {
 fn generate(text: &str) -> Result<Vec<(String, String)>, NetworkError> {
     let state = parse(text).map_err(NetworkError::Parse)?;
     check_ports(&state)?;
-    let mut backends = state.gen_conf().map_err(NetworkError::Generate)?;
+    configure(&state).map_err(|_| fault::first(&state))
+}
+
+/// Runs the generator, which may name any of several faults.
+pub(super) fn configure(state: &NetworkState) -> Result<Vec<(String, String)>, NetworkError> {
+    let generated = isolation::run(|| state.gen_conf());
+    let generated = generated.map_err(|message| NetworkError::Panic { message })?;
+    let mut backends = generated.map_err(|source| NetworkError::Generate { interface: None, source })?;
     backends.remove(BACKEND).ok_or(NetworkError::NoKeyfiles)
 }
 
-/// Refuses a port with two controllers. Interfaces that are to go or to be left alone control nothing.
+/// Refuses a port with two controllers, the first such port. Interfaces that are to go or to be left alone control nothing.
 fn check_ports(state: &NetworkState) -> Result<(), NetworkError> {
-    let mut controllers = BTreeMap::new();
+    let mut controllers: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for interface in state.interfaces.iter().filter(|i| !i.is_absent() && !i.is_ignore()) {
         for port in interface.ports().unwrap_or_default() {
-            let name = interface.name();
-            let known = *controllers.entry(port).or_insert(name);
-            if known != name {
-                let (first, second) = (known.min(name).to_owned(), known.max(name).to_owned());
-                return Err(NetworkError::AmbiguousPort { port: port.to_owned(), first, second });
-            }
+            controllers.entry(port).or_default().insert(interface.name());
+        }
+    }
+    for (port, controllers) in controllers {
+        let mut controllers = controllers.into_iter().map(str::to_owned);
+        if let (Some(first), Some(second)) = (controllers.next(), controllers.next()) {
+            return Err(NetworkError::AmbiguousPort { port: port.to_owned(), first, second });
         }
     }
     Ok(())

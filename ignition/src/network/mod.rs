@@ -4,7 +4,7 @@
 //!   large library that was written for trusted input. It therefore runs behind three fences: limits on size, a catch
 //!   for panics, and a check of the file names it makes up. What it leaves to chance (the numbers of routing rules,
 //!   the owner of a port with two controllers, the order of some files) is settled or refused, so that one document
-//!   always gives the same files.
+//!   always gives the same files. The same goes for its faults: of several, always the same one is told.
 //! * [`HostNetwork`] is a document with the MAC addresses that tell its machine. [`check::check`] looks at all hosts of
 //!   an image before there is one; [`Networks::generate`] makes their files, for the early boot of a minimal ISO or a
 //!   PXE boot and for the Ignition config of a full ISO. A [`KeyfileCache`] remembers the work for the next time.
@@ -15,6 +15,7 @@
 mod cache;
 pub mod check;
 mod error;
+mod fault;
 mod generate;
 mod host;
 mod input;

@@ -17,7 +17,7 @@ use std::error::Error;
 pub use finding::{Finding, Report, Rule};
 
 use super::yaml::Lines;
-use super::{HostNetwork, KeyfileCache, keyfiles, parallel, payload, yaml};
+use super::{HostError, HostNetwork, KeyfileCache, NetworkError, keyfiles, parallel, payload, yaml};
 use crate::report::Severity;
 use finding::Draft;
 use state::{Found, State};
@@ -71,22 +71,36 @@ fn inspect(host: &HostNetwork, cache: &KeyfileCache) -> Found {
                 let message = "the document has no interfaces";
                 found.push(Draft::error(Rule::NoInterfaces, "interfaces", message));
             }
+            if found.findings.iter().all(|finding| finding.severity != Severity::Error)
+                && let Err(error) = generate(host, cache)
+            {
+                found.push(refused(&error, &state));
+            }
         }
-    }
-    if found.findings.iter().all(|finding| finding.severity != Severity::Error)
-        && let Err(message) = generate(host, cache)
-    {
-        found.push(Draft::error(Rule::NoKeyfiles, "", message));
     }
     found
 }
 
 /// Whether the generator makes keyfiles of a host.
-fn generate(host: &HostNetwork, cache: &KeyfileCache) -> Result<(), String> {
-    if host.interfaces().is_none() {
-        return keyfiles(host.document().as_bytes()).map(drop).map_err(|error| causes(&error));
+fn generate(host: &HostNetwork, cache: &KeyfileCache) -> Result<(), HostError> {
+    if host.interfaces().is_some() {
+        return payload::generate_cached(host, cache);
     }
-    payload::generate_cached(host, cache).map_err(|error| error.source().map_or(error.to_string(), causes))
+    let keyfiles = keyfiles(host.document().as_bytes());
+    keyfiles.map(drop).map_err(|source| HostError::Document { host: String::new(), source })
+}
+
+/// What the generator has against a host, and against which of its interfaces.
+fn refused(error: &HostError, state: &State) -> Draft {
+    let HostError::Document { source, .. } = error else {
+        return Draft::error(Rule::NoKeyfiles, "", causes(error));
+    };
+    let message = causes(source);
+    let NetworkError::Generate { interface: Some(name), .. } = source else {
+        return Draft::error(Rule::NoKeyfiles, "", message);
+    };
+    let path = state.by_name().get(&**name).map(|interface| interface.path.clone());
+    Draft::error(Rule::NoKeyfiles, path.unwrap_or_default(), message).of(name)
 }
 
 /// Most characters of a generator's error. It may quote all of a document.
