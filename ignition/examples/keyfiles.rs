@@ -1,0 +1,58 @@
+//! Turns the nmstate document of one host into `NetworkManager` keyfiles:
+//! `cargo run -p ignition --example keyfiles -- DOCUMENT MAP`.
+//!
+//! The map has a line `52:54:00:AA:BB:01=eth0` for each interface by which the machine is known. The files are printed
+//! with their paths in an image, and on stderr what is wrong with the host.
+
+use std::error::Error;
+use std::process::ExitCode;
+use std::{env, fs};
+
+use ignition::network::check::check;
+use ignition::network::{
+    EntryKind, Generation, HostNetwork, InitrdOptions, KeyfileCache, MacInterface, Networks,
+};
+
+/// Reads a map: MAC addresses and the names that the document has for their interfaces.
+fn read_map(text: &str) -> Result<Vec<MacInterface>, String> {
+    let pair = |line: &str| {
+        let (mac, name) = line.split_once('=').ok_or_else(|| format!("{line:?} is not MAC=NAME"))?;
+        Ok(MacInterface { logical_nic_name: name.to_owned(), mac_address: mac.to_owned() })
+    };
+    text.lines().filter(|line| !line.trim().is_empty()).map(pair).collect()
+}
+
+/// The text of the files, and what the checks find.
+pub(crate) fn keyfiles(document: &str, map: &str) -> Result<(String, String), Box<dyn Error>> {
+    let hosts = [HostNetwork::new(document, read_map(map)?).named("host")];
+    // The checks name every fault with its line; generating alone would stop at the first.
+    let cache = KeyfileCache::default();
+    let report = check(&hosts, &cache);
+    if report.is_fatal() {
+        return Err(report.to_string().into());
+    }
+    let networks = Networks::generate(&hosts, Generation::Keyfiles, &cache)?;
+    let mut text = String::new();
+    for entry in networks.initrd(&InitrdOptions::default()) {
+        // Beside the host's files, an image gets the script that picks one of its hosts, and a unit for that.
+        if let (EntryKind::File { contents, .. }, true) = (&entry.kind, entry.path.contains("/host0/")) {
+            text += &format!("# {}\n{}\n", entry.path, String::from_utf8_lossy(contents).trim_end());
+        }
+    }
+    Ok((text, report.to_string()))
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
+    let paths: Vec<String> = env::args().skip(1).collect();
+    let [document, map] = paths.as_slice() else { return Err("usage: keyfiles DOCUMENT MAP".into()) };
+    let (files, warnings) = keyfiles(&fs::read_to_string(document)?, &fs::read_to_string(map)?)?;
+    eprint!("{warnings}");
+    print!("{files}");
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let Err(error) = run() else { return ExitCode::SUCCESS };
+    eprintln!("{}", error.to_string().trim_end());
+    ExitCode::FAILURE
+}
