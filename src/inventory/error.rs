@@ -175,22 +175,34 @@ impl<T: Serialize> IntoResponse for Reply<T> {
     }
 }
 
+/// A refusal in either shape.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = refusal)]
+#[expect(dead_code, reason = "the type describes answers; it is never made")]
+pub(crate) enum EitherError {
+    /// Of an operation.
+    Operation(OperationError),
+    /// Of what comes before it.
+    Gate(GateError),
+}
+
 /// What any operation may answer when it refuses, for the document of the API.
 #[derive(Debug, utoipa::IntoResponses)]
 #[expect(dead_code, reason = "the type describes answers; it is never made")]
 pub(crate) enum Refusals {
     /// Something in the request cannot be.
     #[response(status = 400)]
-    BadRequest(OperationError),
+    BadRequest(EitherError),
     /// No token is good.
     #[response(status = 401)]
     Unauthenticated(GateError),
     /// The token is good, and not for this.
     #[response(status = 403)]
-    Forbidden(GateError),
+    Forbidden(EitherError),
     /// What the path names is not there.
     #[response(status = 404)]
-    NotFound(OperationError),
+    NotFound(EitherError),
     /// What is there is in no state for it.
     #[response(status = 409)]
     Conflict(OperationError),

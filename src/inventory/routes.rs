@@ -9,6 +9,7 @@ use tower::Layer;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
+use super::error::EitherError;
 use super::{
     GateError, Inventory, OperationError, Refusal, Settings, cluster, event, host, infra_env, version,
 };
@@ -20,7 +21,7 @@ const MOST_BODY: usize = 32 << 20;
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Kindling", description = "Clusters, infra-envs and hosts, and the images they boot"),
-    components(schemas(OperationError, GateError))
+    components(schemas(EitherError, OperationError, GateError))
 )]
 struct Document;
 

@@ -125,7 +125,11 @@ fn what_a_get_shows_a_patch_takes() {
 }
 
 /// Each body, with the status and how the reason begins.
-const REFUSED: [(&str, &str); 38] = [
+const REFUSED: [(&str, &str); 39] = [
+    (
+        r#"{"pull_secret": " "}"#,
+        "pull secret for new infraEnv is invalid: pull secret must be a well-formed JSON",
+    ),
     (r#"{"name": null}"#, "name in body is required"),
     (
         r#"{"pull_secret": "{"}"#,

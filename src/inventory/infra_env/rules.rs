@@ -60,7 +60,7 @@ impl Inventory {
         if source.kernel_arguments != before.kernel_arguments {
             check_kernel_arguments(source)?;
         }
-        if source.pull_secret != before.pull_secret {
+        if pull_secret == PullSecretOf::New || source.pull_secret != before.pull_secret {
             self.check_pull_secret(&source.pull_secret, pull_secret)?;
         }
         let mut warnings = Vec::new();
