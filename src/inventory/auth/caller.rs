@@ -6,23 +6,34 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 
-use super::{AuthKind, Scope};
+use super::{AuthKind, Scope, Target};
 use crate::inventory::request::Query;
 use crate::inventory::{Inventory, Refusal};
 
 /// Which kinds of token an operation takes, in the order in which they are tried.
-pub(crate) trait Accepts: Send + 'static {
+pub(crate) trait Accepts: Send + Sync + 'static {
     const KINDS: &'static [AuthKind];
+    const TARGET: TargetIn = TargetIn::Request;
+}
+
+/// Where it is said what an operation touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TargetIn {
+    /// In the path or the query: tokens that reach only a part of everything are checked against it.
+    Request,
+    /// In the body: the operation has to ask [`Caller::require`].
+    Body,
 }
 
 macro_rules! callers {
-    ($($(#[$doc:meta])* $name:ident: $($kind:ident),+;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: $($kind:ident),+ $(=> $place:ident)?;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         pub(crate) struct $name;
 
         impl Accepts for $name {
             const KINDS: &'static [AuthKind] = &[$(AuthKind::$kind),+];
+            $(const TARGET: TargetIn = TargetIn::$place;)?
         }
     )*};
 }
@@ -30,10 +41,14 @@ macro_rules! callers {
 callers! {
     /// People, or programs that act for them.
     User: User;
-    /// People, and programs that watch.
+    /// People, and programs that watch. For lists of everything.
+    Lister: User, Watcher;
+    /// People, machines, and programs that watch.
     Reader: User, Agent, Watcher;
     /// Machines.
     Agent: Agent;
+    /// Machines, which tell of something that the body names.
+    EventSource: Agent => Body;
     /// People and machines.
     UserOrAgent: User, Agent;
     /// Whoever downloads files of an infra-env.
@@ -57,9 +72,20 @@ impl<A: Accepts> FromRequestParts<Inventory> for Caller<A> {
 
     async fn from_request_parts(parts: &mut Parts, inventory: &Inventory) -> Result<Self, Refusal> {
         let Ok(query) = Query::from_request_parts(parts, inventory).await;
+        let caller = Self::authenticate(parts, &query, inventory).await?;
+        if A::TARGET == TargetIn::Request && caller.scope != Scope::Everything {
+            caller.require(inventory, &Target::of(parts, &query).await).await?;
+        }
+        Ok(caller)
+    }
+}
+
+impl<A: Accepts> Caller<A> {
+    async fn authenticate(parts: &Parts, query: &Query, inventory: &Inventory) -> Result<Self, Refusal> {
         let mut last = None;
         for kind in A::KINDS {
-            match inventory.policy().judge(*kind, token(*kind, &parts.headers, &query)) {
+            let token = token(*kind, &parts.headers, query);
+            match inventory.policy().judge(inventory.records(), *kind, token).await {
                 Ok(Some(scope)) => return Ok(Self { kind: *kind, scope, accepts: PhantomData }),
                 Ok(None) => {}
                 Err(refusal) => last = Some(refusal),
@@ -69,18 +95,23 @@ impl<A: Accepts> FromRequestParts<Inventory> for Caller<A> {
             Refusal::at_gate(StatusCode::UNAUTHORIZED, "unauthenticated for invalid credentials")
         }))
     }
+
+    /// Refuses what the caller's token does not reach.
+    pub(crate) async fn require(&self, inventory: &Inventory, target: &Target) -> Result<(), Refusal> {
+        if target.is_within(self.kind, self.scope, inventory.records()).await? {
+            return Ok(());
+        }
+        tracing::info!(kind = %self.kind, scope = ?self.scope, "a token does not reach what was asked for");
+        Err(Refusal::not_found("Object Not Found"))
+    }
 }
 
 /// The token of a kind, if there is one.
 fn token<'a>(kind: AuthKind, headers: &'a HeaderMap, query: &'a Query) -> Option<&'a str> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let found = match kind {
-        AuthKind::User => header("authorization"),
-        AuthKind::Agent => header("x-secret-key"),
-        AuthKind::Url => query.text("api_key"),
-        AuthKind::Image => header("image-token"),
-        AuthKind::ImageUrl => query.text("image_token"),
-        AuthKind::Watcher => header("watcher-authorization"),
+        AuthKind::Url | AuthKind::ImageUrl => query.text(kind.place()),
+        _ => header(kind.place()),
     };
     found.filter(|token| !token.is_empty())
 }

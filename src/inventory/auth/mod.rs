@@ -1,15 +1,27 @@
 //! Who may do what.
 //!
 //! A [`Policy`] says how a token is judged. An operation says, in its signature, which [kinds](AuthKind) of token it takes:
-//! [`Caller<User>`](Caller) and so on.
+//! [`Caller<User>`](Caller) and so on. What a token reaches is checked before the operation begins, by the ids in the path
+//! and in the query. `docs/auth.md` has the whole of it.
 
 mod caller;
+mod keys;
+mod local;
+mod reach;
+mod recent;
+mod token;
 
 use std::fmt;
 
-pub(crate) use caller::{Agent, Caller, Files, Initrd, Logs, Reader, User, UserOrAgent};
+use axum::http::StatusCode;
+
+pub(crate) use caller::{Agent, Caller, EventSource, Files, Initrd, Lister, Logs, Reader, User, UserOrAgent};
+pub use keys::{KeyError, KeyHalf, KeyTexts, LocalKeys};
+pub use local::LocalPolicy;
+pub(crate) use reach::Target;
 
 use super::id::{ClusterId, InfraEnvId};
+use super::store::{Records, StoreError};
 use super::{Refusal, Secret};
 
 /// Where a token stands in a request, and so what it is for.
@@ -29,6 +41,27 @@ pub enum AuthKind {
     Watcher,
 }
 
+impl AuthKind {
+    /// Its place in a request.
+    #[must_use]
+    pub fn place(self) -> &'static str {
+        match self {
+            Self::User => "Authorization",
+            Self::Agent => "X-Secret-Key",
+            Self::Url => "api_key",
+            Self::Image => "Image-Token",
+            Self::ImageUrl => "image_token",
+            Self::Watcher => "Watcher-Authorization",
+        }
+    }
+}
+
+impl fmt::Display for AuthKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.place())
+    }
+}
+
 /// What a caller may reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
@@ -40,34 +73,94 @@ pub enum Scope {
     Cluster(ClusterId),
 }
 
-/// How tokens are judged.
-#[derive(Clone, Default)]
+/// How tokens are judged. There is no usual one: it has to be chosen.
+#[derive(Clone, Debug)]
 pub enum Policy {
     /// Not at all: whoever reaches the service may do everything.
-    #[default]
     Open,
+    /// By the key pair of this service.
+    Local(LocalPolicy),
 }
 
-impl fmt::Debug for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// The name of a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PolicyKind {
+    /// [`Policy::Open`].
+    None,
+    /// [`Policy::Local`].
+    Local,
+}
+
+impl PolicyKind {
+    /// As `AUTH_TYPE` has it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
         match self {
-            Self::Open => f.write_str("Open"),
+            Self::None => "none",
+            Self::Local => "local",
         }
+    }
+}
+
+impl fmt::Display for PolicyKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
     }
 }
 
 impl Policy {
-    /// The token in the URLs of an infra-env's images, where there has to be one.
-    pub(crate) fn url_token(&self, _infra_env: InfraEnvId) -> Option<Secret> {
+    /// Tokens of a key pair.
+    #[must_use]
+    pub fn local(keys: LocalKeys) -> Self {
+        Self::Local(LocalPolicy::new(keys))
+    }
+
+    /// Which one it is.
+    #[must_use]
+    pub fn kind(&self) -> PolicyKind {
+        match self {
+            Self::Open => PolicyKind::None,
+            Self::Local(_) => PolicyKind::Local,
+        }
+    }
+
+    /// The token for the URLs and machines of an infra-env, if the policy wants any. Each one differs, and all of them are
+    /// good.
+    #[must_use]
+    pub fn url_token(&self, infra_env: InfraEnvId) -> Option<Secret> {
         match self {
             Self::Open => None,
+            Self::Local(local) => Some(local.keys().infra_env_token(infra_env)),
+        }
+    }
+
+    /// The token for the URLs of a cluster, if the policy wants any.
+    #[must_use]
+    pub fn cluster_url_token(&self, cluster: ClusterId) -> Option<Secret> {
+        match self {
+            Self::Open => None,
+            Self::Local(local) => Some(local.keys().cluster_token(cluster)),
         }
     }
 
     /// What a token of a kind reaches. Nothing if there is no token, and the policy wants one.
-    pub(crate) fn judge(&self, _kind: AuthKind, _token: Option<&str>) -> Result<Option<Scope>, Refusal> {
-        match self {
-            Self::Open => Ok(Some(Scope::Everything)),
+    pub(crate) async fn judge(
+        &self,
+        records: &Records,
+        kind: AuthKind,
+        token: Option<&str>,
+    ) -> Result<Option<Scope>, Refusal> {
+        match (self, token) {
+            (Self::Open, _) => Ok(Some(Scope::Everything)),
+            (Self::Local(_), None) => Ok(None),
+            (Self::Local(local), Some(token)) => local.judge(records, kind, token).await.map(Some),
         }
     }
+}
+
+/// The database cannot say whether a token is good. Agents ask again after a 503; what they take for a final answer stops
+/// them until somebody boots the machine anew.
+fn unavailable(error: &StoreError) -> Refusal {
+    tracing::error!(error = error as &dyn std::error::Error, "a token cannot be judged");
+    Refusal::at_gate(StatusCode::SERVICE_UNAVAILABLE, "the database does not answer; try again")
 }

@@ -196,6 +196,12 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Records in the order of their making.
     async fn list(&self, filter: Filter) -> Result<Vec<Row>, StoreError>;
 
+    /// Whether a record is there and not deleted.
+    async fn is_there(&self, key: Key) -> Result<bool, StoreError>;
+
+    /// Whether there is any record that a filter names.
+    async fn has_any(&self, filter: Filter) -> Result<bool, StoreError>;
+
     /// Does all of a change or nothing. When it is done it is on the disk.
     async fn commit(&self, changes: Changes) -> Result<Outcome, StoreError>;
 

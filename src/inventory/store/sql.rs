@@ -108,6 +108,16 @@ impl Store for SqlStore {
         rows.iter().map(|row| record(filter.kind, row)).collect::<Result<_, _>>().map_err(failed(DOING))
     }
 
+    async fn is_there(&self, key: Key) -> Result<bool, StoreError> {
+        let found = find(key).fetch_optional(&self.pool).await;
+        found.map(|row| row.is_some()).map_err(failed("a record is looked for"))
+    }
+
+    async fn has_any(&self, filter: Filter) -> Result<bool, StoreError> {
+        let found = find_any(filter).fetch_optional(&self.pool).await;
+        found.map(|row| row.is_some()).map_err(failed("records are looked for"))
+    }
+
     async fn commit(&self, changes: Changes) -> Result<Outcome, StoreError> {
         const DOING: &str = "a change is written";
         let mut transaction = self.begin().await.map_err(failed(DOING))?;
@@ -206,26 +216,43 @@ impl SqlStore {
             Step::Remove(key, generation) => {
                 remove(*key, *generation).execute(connection).await?.rows_affected()
             }
-            Step::Require(key) => return self.is_there(connection, *key).await,
+            Step::Require(key) => return self.keep(connection, *key).await,
             Step::RequireNone(filter) => {
-                const SQL: &str = filtered!("SELECT id FROM records", " LIMIT 1");
-                return Ok(bound(sqlx::query(SQL), *filter).fetch_optional(connection).await?.is_none());
+                return Ok(find_any(*filter).fetch_optional(connection).await?.is_none());
             }
         };
         Ok(changed == 1)
     }
 
-    async fn is_there(&self, connection: &mut AnyConnection, key: Key) -> Result<bool, sqlx::Error> {
-        const SQL: &str =
-            "SELECT id FROM records WHERE kind = $1 AND parent = $2 AND id = $3 AND deleted = 0";
-        const LOCKED: &str =
-            "SELECT id FROM records WHERE kind = $1 AND parent = $2 AND id = $3 AND deleted = 0 FOR SHARE";
-        let query = sqlx::query(if self.dialect == Dialect::Postgres { LOCKED } else { SQL })
-            .bind(key.kind.as_str())
-            .bind(text(key.parent))
-            .bind(key.id.to_string());
+    /// Whether a record is there, and stays so until the change is done.
+    async fn keep(&self, connection: &mut AnyConnection, key: Key) -> Result<bool, sqlx::Error> {
+        let query = if self.dialect == Dialect::Postgres { find_locked(key) } else { find(key) };
         Ok(query.fetch_optional(connection).await?.is_some())
     }
+}
+
+/// One record that is not deleted, by its name.
+macro_rules! finding {
+    ($end:literal) => {
+        concat!("SELECT id FROM records WHERE kind = $1 AND parent = $2 AND id = $3 AND deleted = 0", $end)
+    };
+}
+
+fn find(key: Key) -> AnyQuery {
+    named(sqlx::query(finding!("")), key)
+}
+
+fn find_locked(key: Key) -> AnyQuery {
+    named(sqlx::query(finding!(" FOR SHARE")), key)
+}
+
+fn named(query: AnyQuery, key: Key) -> AnyQuery {
+    query.bind(key.kind.as_str()).bind(text(key.parent)).bind(key.id.to_string())
+}
+
+fn find_any(filter: Filter) -> AnyQuery {
+    const SQL: &str = filtered!("SELECT id FROM records", " LIMIT 1");
+    bound(sqlx::query(SQL), filter)
 }
 
 fn insert(row: &Row) -> AnyQuery {

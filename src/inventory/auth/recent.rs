@@ -1,0 +1,60 @@
+//! What was seen lately, in bounded memory.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// A map that forgets what nobody asks for. It holds at most twice `capacity` entries: when as many are new, those that were
+/// not asked for meanwhile go.
+#[derive(Debug)]
+pub(super) struct Recent<K, V> {
+    capacity: usize,
+    new: HashMap<K, V>,
+    old: HashMap<K, V>,
+}
+
+impl<K: Hash + Eq, V: Copy> Recent<K, V> {
+    pub(super) fn new(capacity: usize) -> Self {
+        Self { capacity, new: HashMap::new(), old: HashMap::new() }
+    }
+
+    pub(super) fn get(&mut self, key: K) -> Option<V> {
+        if let Some(value) = self.new.get(&key) {
+            return Some(*value);
+        }
+        let value = self.old.remove(&key)?;
+        self.insert(key, value);
+        Some(value)
+    }
+
+    pub(super) fn insert(&mut self, key: K, value: V) {
+        if self.new.len() >= self.capacity {
+            self.old = std::mem::take(&mut self.new);
+        }
+        self.new.insert(key, value);
+    }
+
+    pub(super) fn remove(&mut self, key: &K) {
+        self.new.remove(key);
+        self.old.remove(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_stays_and_the_rest_goes() {
+        let mut recent = Recent::new(10);
+        recent.insert(0, 'a');
+        for key in 1..1000 {
+            recent.insert(key, 'b');
+            assert_eq!(recent.get(0), Some('a'));
+            assert!(recent.new.len() + recent.old.len() <= 20);
+        }
+        assert_eq!(recent.get(1), None);
+        assert_eq!(recent.get(999), Some('b'));
+        recent.remove(&999);
+        assert_eq!(recent.get(999), None);
+    }
+}
