@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 pub use error::{GateError, OperationError, Refusal};
 pub use secret::Secret;
-pub use settings::Settings;
+pub use settings::{ClusterNetworks, Settings};
 
 use ignition::network::KeyfileCache;
 

@@ -1,5 +1,7 @@
 //! What an operator sets.
 
+use std::time::Duration;
+
 use ignition::discovery::HttpUrl;
 use ignition::network::Generation;
 
@@ -33,8 +35,40 @@ pub struct Settings {
     pub release_tag: String,
     /// How long machines wait, in seconds, before they look at their network.
     pub discovery_delay_seconds: u32,
-    /// The id of the only infra-env that will be made.
+    /// The first version whose machines set their network up with nmstate.
+    pub first_nmstate_version: String,
+    /// Certificates, in PEM, by which the agent knows this service; it has them from the system without.
+    pub service_ca_certificates: Option<String>,
+    /// Whether the agent trusts whoever answers in the place of this service.
+    pub skip_certificate_verification: bool,
+    /// How long a machine may be silent before it counts as disconnected.
+    pub most_silence: Duration,
+    /// The networks of version 4 of clusters that name none.
+    pub cluster_networks: ClusterNetworks,
+    /// The networks of version 6 of clusters that name none.
+    pub cluster_networks_v6: ClusterNetworks,
+    /// The id of the infra-env where there is only one.
     pub infra_env_id: Option<InfraEnvId>,
+    /// The origins whose pages may call the API; `*` for any part of one.
+    pub allowed_origins: Vec<String>,
+}
+
+/// The networks inside a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterNetworks {
+    /// The one of its pods.
+    pub cluster_cidr: String,
+    /// The length of the prefix of the part that each of its hosts has.
+    pub host_prefix: u8,
+    /// The one of its services.
+    pub service_cidr: String,
+}
+
+impl ClusterNetworks {
+    fn new(cluster_cidr: &str, host_prefix: u8, service_cidr: &str) -> Self {
+        let (cluster_cidr, service_cidr) = (cluster_cidr.to_owned(), service_cidr.to_owned());
+        Self { cluster_cidr, host_prefix, service_cidr }
+    }
 }
 
 impl Settings {
@@ -58,13 +92,21 @@ impl Settings {
             self_version: concat!("kindling-", env!("CARGO_PKG_VERSION")).to_owned(),
             release_tag: String::new(),
             discovery_delay_seconds: 0,
+            first_nmstate_version: "4.18".to_owned(),
+            service_ca_certificates: None,
+            skip_certificate_verification: false,
+            most_silence: Duration::from_secs(3 * 60),
+            cluster_networks: ClusterNetworks::new("10.128.0.0/14", 23, "172.30.0.0/16"),
+            cluster_networks_v6: ClusterNetworks::new("fd01::/48", 64, "fd02::/112"),
             infra_env_id: None,
+            allowed_origins: Vec::new(),
         }
     }
 
     /// How the network of machines that boot a version is set up.
     #[must_use]
     pub fn generation(&self, version: &str) -> Generation {
-        Generation::for_version(version)
+        let first = &self.first_nmstate_version;
+        Generation::for_version_with_first(version, first).unwrap_or_else(|| Generation::for_version(version))
     }
 }

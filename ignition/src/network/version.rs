@@ -28,8 +28,19 @@ impl Generation {
     #[must_use]
     pub fn for_version(version: &str) -> Self {
         let since = Version { core: [NMSTATE_SINCE.0, NMSTATE_SINCE.1, 0], pre_release: None };
+        Self::since(&since, version)
+    }
+
+    /// The generation of a version where another one than usual is the first of the newer generation. None if that is no
+    /// version.
+    #[must_use]
+    pub fn for_version_with_first(version: &str, first: &str) -> Option<Self> {
+        Version::parse(first).map(|first| Self::since(&first, version))
+    }
+
+    fn since(first: &Version<'_>, version: &str) -> Self {
         match Version::parse(version) {
-            Some(version) if version.is_at_least(&since) => Self::Nmstate,
+            Some(version) if version.is_at_least(first) => Self::Nmstate,
             _ => Self::Keyfiles,
         }
     }
@@ -104,6 +115,15 @@ mod tests {
         {
             assert_eq!(Generation::for_version(version), Generation::Keyfiles, "{version}");
         }
+    }
+
+    #[test]
+    fn the_first_version_can_be_another_one() {
+        let generation = Generation::for_version_with_first;
+        assert_eq!(generation("4.17.3", "4.17"), Some(Generation::Nmstate));
+        assert_eq!(generation("4.18.3", "4.19.0"), Some(Generation::Keyfiles));
+        assert_eq!(generation("", "4.19"), Some(Generation::Keyfiles));
+        assert_eq!(generation("4.18", "soon"), None);
     }
 
     #[test]

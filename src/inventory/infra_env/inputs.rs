@@ -2,7 +2,7 @@
 
 use ignition::discovery::kernel_arguments::KernelArguments;
 use ignition::discovery::{
-    CertificateBundle, ImageReference, InfraEnv, InfraEnvId as DiscoveryId, InputError, Override, PullSecret,
+    CertificateBundle, CertificateCheck, ImageReference, InfraEnv, InfraEnvId as DiscoveryId, InputError, Override, PullSecret,
     Service, SshKeys, TimeSources, Token,
 };
 
@@ -83,6 +83,11 @@ impl ImageSource {
 fn service(token: &Secret, settings: &Settings) -> Result<Service, InputError> {
     let agent_image = ImageReference::parse("AGENT_DOCKER_IMAGE", &settings.agent_image)?;
     let mut service = Service::new(settings.service_base_url.clone(), agent_image);
+    if settings.skip_certificate_verification {
+        service.certificate_check = CertificateCheck::Skip;
+    }
+    let authority = settings.service_ca_certificates.as_deref();
+    service.authority = authority.map(|pem| CertificateBundle::parse("SERVICE_CA_CERT_PATH", pem)).transpose()?;
     if !token.is_empty() {
         service.token = Some(Token::new(token.reveal())?);
     }
