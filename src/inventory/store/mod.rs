@@ -11,6 +11,8 @@ mod records;
 mod sql;
 
 use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use uuid::Uuid;
@@ -21,7 +23,7 @@ pub use sql::SqlStore;
 use super::event::{Event, EventPage, EventQuery};
 
 /// A kind of record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// A cluster.
     Cluster,
@@ -44,7 +46,7 @@ impl Kind {
 }
 
 /// What names one record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// Its kind.
     pub kind: Kind,
@@ -123,16 +125,19 @@ pub enum Step {
     Replace(Row),
     /// A record goes, if it still has that generation.
     Remove(Key, i64),
-    /// A record has to be there, in any generation, and stays until the change is done.
+    /// A record has to be there and not be deleted, in any generation, and stays so until the change is done.
     Require(Key),
-    /// No record may be left that the filter names.
+    /// No record may be left that the filter names, when all other steps are done.
+    ///
+    /// It also holds against changes that happen at the same time, if these require a record that this change replaces or
+    /// removes: who deletes an infra-env wants none of its hosts left, and who adds a host requires its infra-env.
     RequireNone(Filter),
 }
 
 /// All that one operation does: everything or nothing of it happens.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
-    /// The steps, in order.
+    /// The steps. Those on one record happen in their order; no order is kept between records.
     pub steps: Vec<Step>,
     /// What there is to tell.
     pub events: Vec<Event>,
@@ -142,6 +147,37 @@ pub struct Changes {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
+    /// The URL of the database is one of something else.
+    #[error("a database URL starts with `sqlite:` or `postgres:`, this one with {given}")]
+    UnknownScheme {
+        /// How it starts, if that can be told.
+        given: String,
+    },
+    /// The database would be gone with the process.
+    #[error("a database in memory keeps nothing; name a file")]
+    Memory,
+    /// The URL of a file says more than where it is.
+    #[error(
+        "`{given}` of the URL of the database is not understood; it is `sqlite:PATH`, with `?mode=rw` or `?mode=rwc`"
+    )]
+    Parameters {
+        /// What it says.
+        given: String,
+    },
+    /// A file cannot be used.
+    #[error("the database file {} cannot be used", path.display())]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Another process has the file.
+    #[error("the database file {} is in use: it belongs to one process; several can share a PostgreSQL database", path.display())]
+    InUse {
+        /// Which one.
+        path: PathBuf,
+    },
     /// The URL of the database cannot be used.
     #[error("the database {database} cannot be opened")]
     Open {
@@ -150,16 +186,40 @@ pub enum StoreError {
         /// Why.
         source: sqlx::Error,
     },
+    /// The tables are of a version to come.
+    #[error(
+        "a newer Kindling made the tables of the database {database}: they are of version {version}, this one knows {known}"
+    )]
+    Newer {
+        /// Which one, without its password.
+        database: String,
+        /// A version that it has.
+        version: i64,
+        /// The newest version that is known here.
+        known: i64,
+    },
     /// The tables cannot be made.
     #[error("the tables of the database cannot be made")]
-    Migrate(#[from] sqlx::migrate::MigrateError),
+    Migrate(#[source] sqlx::migrate::MigrateError),
     /// A statement failed.
-    #[error("{doing}")]
+    #[error("the database failed while {doing}")]
     Statement {
         /// What was being done.
         doing: &'static str,
-        /// Why it failed.
-        source: sqlx::Error,
+        /// Why it failed; several changes may fail for one reason.
+        source: Arc<sqlx::Error>,
+    },
+    /// The database says nothing at all.
+    #[error("the database did not answer while {doing}")]
+    Silent {
+        /// What was being done.
+        doing: &'static str,
+    },
+    /// A document is no JSON.
+    #[error("the document of {key} has a NUL byte")]
+    Nul {
+        /// Whose it is.
+        key: Key,
     },
     /// A record cannot be read.
     #[error("{key} is damaged in the database")]

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -54,7 +55,7 @@ pub struct Stored<R> {
 pub struct Records(Arc<dyn Store>);
 
 /// How often a change starts anew before it gives up. A record that so many change at once is under attack.
-const MOST_ATTEMPTS: u32 = 100;
+const MOST_ATTEMPTS: u64 = 100;
 
 impl Records {
     /// Over a store.

@@ -17,6 +17,7 @@ CREATE TABLE records (
 CREATE INDEX records_of_cluster ON records (kind, cluster_id);
 
 CREATE TABLE events (
+    -- Of events of one time, the one that was written later has the greater id.
     id TEXT NOT NULL PRIMARY KEY,
     -- Microseconds since 1970.
     event_time BIGINT NOT NULL,
@@ -28,9 +29,11 @@ CREATE TABLE events (
     infra_env_id TEXT,
     request_id TEXT,
     message TEXT NOT NULL,
+    -- The message in small letters, which is what is searched: the databases disagree on the small letters of most alphabets.
+    searched TEXT NOT NULL,
     props TEXT
 );
 
-CREATE INDEX events_of_cluster ON events (cluster_id, event_time);
-CREATE INDEX events_of_infra_env ON events (infra_env_id, event_time);
-CREATE INDEX events_of_host ON events (host_id, event_time);
+CREATE INDEX events_of_cluster ON events (cluster_id, event_time, id);
+CREATE INDEX events_of_infra_env ON events (infra_env_id, event_time, id);
+CREATE INDEX events_of_host ON events (host_id, event_time, id);

@@ -1,0 +1,276 @@
+//! Records and events in SQLite or PostgreSQL: the same tables, and the same statements where the dialects agree.
+//!
+//! A SQLite file belongs to one process. All its changes go through one [`writer`], readers never wait for it. On PostgreSQL
+//! every change is a transaction of its own, and rows are locked for what the isolation level does not promise.
+
+mod apply;
+mod events;
+mod place;
+mod rows;
+mod writer;
+
+use std::path::Path;
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sqlx::any::AnyPoolOptions;
+use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::{Any, AnyConnection, AnyPool, Connection, Executor};
+
+use super::{Changes, Filter, Key, Outcome, Row, Store, StoreError};
+use crate::inventory::event::{EventPage, EventQuery};
+use apply::{Prepared, apply};
+use place::{OwnedFile, Place, without_password};
+use writer::Writer;
+
+/// The tables, in the steps in which they came to be.
+static TABLES: Migrator = sqlx::migrate!("src/inventory/store/migrations");
+
+/// A handful of connections keeps a database busy; what has to wait waits here, where it costs nothing.
+const MOST_CONNECTIONS: u32 = 10;
+/// Who waits so long for a connection is told so.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
+/// A database that has not answered by then is taken to be gone. Longer than what the database itself allows a statement.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// A connection that was idle for less is taken to be alive without asking.
+const FRESH: Duration = Duration::from_secs(5);
+
+type AnyQuery = sqlx::query::Query<'static, Any, sqlx::any::AnyArguments>;
+
+/// A database that sqlx reaches.
+#[derive(Debug)]
+pub struct SqlStore {
+    pool: AnyPool,
+    backend: Backend,
+}
+
+/// What changes go through.
+#[derive(Debug)]
+enum Backend {
+    Sqlite { writer: Writer, file: Arc<OwnedFile> },
+    Postgres,
+}
+
+/// Where the two differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dialect {
+    Sqlite,
+    Postgres,
+}
+
+impl Dialect {
+    /// What every connection is told first.
+    fn session(self) -> &'static str {
+        match self {
+            // Readers go on while one writes, and what is committed is on the disk.
+            Self::Sqlite => {
+                "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
+                 PRAGMA journal_size_limit = 67108864"
+            }
+            // A replica that hangs must not hold up the others.
+            Self::Postgres => {
+                "SET statement_timeout = '30s'; SET lock_timeout = '10s'; \
+                 SET idle_in_transaction_session_timeout = '30s'"
+            }
+        }
+    }
+}
+
+async fn connect(url: &str, dialect: Dialect) -> Result<AnyConnection, sqlx::Error> {
+    let mut connection = AnyConnection::connect(url).await?;
+    connection.execute(dialect.session()).await?;
+    Ok(connection)
+}
+
+impl SqlStore {
+    /// Opens a database file, and makes it if there is none.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be opened, is no database, or is in use.
+    pub async fn open_file(path: &Path) -> Result<Self, StoreError> {
+        Self::open_sqlite(path, true).await
+    }
+
+    /// Opens a database by URL, and makes its tables if there are none.
+    ///
+    /// `sqlite:` names a file, which is made if there is none unless the URL ends with `?mode=rw`; `postgres:` names a
+    /// database of a server.
+    ///
+    /// # Errors
+    ///
+    /// When the URL is none of these, the database cannot be reached, or a newer Kindling made its tables.
+    pub async fn open(url: &str) -> Result<Self, StoreError> {
+        match Place::parse(url)? {
+            Place::File { path, create } => Self::open_sqlite(&path, create).await,
+            Place::Server(url) => Self::open_postgres(&url).await,
+        }
+    }
+
+    async fn open_sqlite(path: &Path, create: bool) -> Result<Self, StoreError> {
+        let file = Arc::new(OwnedFile::take(path, create)?);
+        let (name, url) = (file.to_string(), file.url());
+        let connection = open_tables(&name, &url, Dialect::Sqlite).await?;
+        let options = pool().idle_timeout(None).max_lifetime(None).after_connect(|connection, _| {
+            Box::pin(async move {
+                connection.execute(Dialect::Sqlite.session()).await?;
+                // Only the writer writes.
+                connection.execute("PRAGMA query_only = ON").await?;
+                Ok(())
+            })
+        });
+        let pool =
+            options.connect(&url).await.map_err(|source| StoreError::Open { database: name, source })?;
+        let writer = Writer::start(connection, url, Arc::clone(&file));
+        Ok(Self { pool, backend: Backend::Sqlite { writer, file } })
+    }
+
+    async fn open_postgres(url: &str) -> Result<Self, StoreError> {
+        let name = without_password(url);
+        let connection = open_tables(&name, url, Dialect::Postgres).await?;
+        let _ = connection.close().await;
+        let options = pool().after_connect(|connection, _| {
+            Box::pin(async move { connection.execute(Dialect::Postgres.session()).await.map(drop) })
+        });
+        let options = options.before_acquire(|connection, seen| {
+            Box::pin(async move {
+                if seen.idle_for > FRESH {
+                    connection.ping().await?;
+                }
+                Ok(true)
+            })
+        });
+        let pool =
+            options.connect(url).await.map_err(|source| StoreError::Open { database: name, source })?;
+        Ok(Self { pool, backend: Backend::Postgres })
+    }
+
+    async fn commit_alone(&self, change: &Prepared) -> Result<Outcome, sqlx::Error> {
+        let mut transaction = self.pool.begin().await?;
+        match apply(&mut transaction, Dialect::Postgres, change).await {
+            Ok(Outcome::Done) => transaction.commit().await.map(|()| Outcome::Done),
+            Ok(Outcome::Overtaken) => transaction.rollback().await.map(|()| Outcome::Overtaken),
+            Err(error) => {
+                transaction.rollback().await?;
+                Err(error)
+            }
+        }
+    }
+
+    fn dialect(&self) -> Dialect {
+        match self.backend {
+            Backend::Sqlite { .. } => Dialect::Sqlite,
+            Backend::Postgres => Dialect::Postgres,
+        }
+    }
+}
+
+fn pool() -> AnyPoolOptions {
+    AnyPoolOptions::new()
+        .max_connections(MOST_CONNECTIONS)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .test_before_acquire(false)
+}
+
+/// Brings the tables to their present form, and gives the connection over which that was done.
+async fn open_tables(name: &str, url: &str, dialect: Dialect) -> Result<AnyConnection, StoreError> {
+    static DRIVERS: Once = Once::new();
+    DRIVERS.call_once(sqlx::any::install_default_drivers);
+    let failed = |source| StoreError::Open { database: name.to_owned(), source };
+    let mut connection = AnyConnection::connect(url).await.map_err(failed)?;
+    if dialect == Dialect::Sqlite {
+        connection.execute(dialect.session()).await.map_err(failed)?;
+    }
+    let known = TABLES.iter().map(|step| step.version).max().unwrap_or(0);
+    TABLES.run(&mut connection).await.map_err(|error| match error {
+        MigrateError::VersionMissing(version) if version > known => {
+            StoreError::Newer { database: name.to_owned(), version, known }
+        }
+        error => StoreError::Migrate(error),
+    })?;
+    Ok(connection)
+}
+
+/// Waits for a database, but not for ever.
+async fn answer<T>(
+    doing: &'static str,
+    work: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, StoreError> {
+    match tokio::time::timeout(PATIENCE, work).await {
+        Ok(result) => result.map_err(|error| failed(doing, error)),
+        Err(_) => Err(StoreError::Silent { doing }),
+    }
+}
+
+fn failed(doing: &'static str, error: sqlx::Error) -> StoreError {
+    match error {
+        sqlx::Error::PoolClosed => StoreError::Closed,
+        error if state(&error).as_deref() == Some("55P03") => StoreError::Contended,
+        source => StoreError::Statement { doing, source: Arc::new(source) },
+    }
+}
+
+/// The code of an error of the database.
+fn state(error: &sqlx::Error) -> Option<std::borrow::Cow<'_, str>> {
+    error.as_database_error().and_then(sqlx::error::DatabaseError::code)
+}
+
+/// Whether PostgreSQL gave up a transaction in favour of another.
+fn is_overtaken(error: &sqlx::Error) -> bool {
+    state(error).is_some_and(|state| ["40001", "40P01"].contains(&&*state))
+}
+
+#[async_trait]
+impl Store for SqlStore {
+    async fn get(&self, key: Key) -> Result<Option<Row>, StoreError> {
+        answer("a record is read", rows::get(&self.pool, key)).await
+    }
+
+    async fn list(&self, filter: Filter) -> Result<Vec<Row>, StoreError> {
+        answer("records are listed", rows::list(&self.pool, filter)).await
+    }
+
+    async fn is_there(&self, key: Key) -> Result<bool, StoreError> {
+        let found = async { rows::find(key).fetch_optional(&self.pool).await };
+        Ok(answer("a record is looked for", found).await?.is_some())
+    }
+
+    async fn has_any(&self, filter: Filter) -> Result<bool, StoreError> {
+        let found = async { rows::any_of(filter).fetch_optional(&self.pool).await };
+        Ok(answer("records are looked for", found).await?.is_some())
+    }
+
+    async fn commit(&self, changes: Changes) -> Result<Outcome, StoreError> {
+        const DOING: &str = "a change is written";
+        let change = Prepared::new(changes)?;
+        match &self.backend {
+            Backend::Sqlite { writer, .. } => writer.commit(change).await,
+            Backend::Postgres => {
+                let committed = async {
+                    match self.commit_alone(&change).await {
+                        Err(error) if is_overtaken(&error) => Ok(Outcome::Overtaken),
+                        outcome => outcome,
+                    }
+                };
+                answer(DOING, committed).await
+            }
+        }
+    }
+
+    async fn events(&self, query: &EventQuery) -> Result<EventPage, StoreError> {
+        answer("events are read", events::find(&self.pool, self.dialect(), query)).await
+    }
+
+    async fn ping(&self) -> Result<(), StoreError> {
+        answer("the database is asked", async { self.pool.execute("SELECT 1").await.map(drop) }).await
+    }
+
+    async fn close(&self) {
+        self.pool.close().await;
+        if let Backend::Sqlite { writer, file } = &self.backend {
+            writer.close().await;
+            file.release();
+        }
+    }
+}
