@@ -1,0 +1,81 @@
+//! The API with all that stands in front of it.
+
+use std::any::Any;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Extensions, HeaderMap, StatusCode, Version, header};
+use axum::middleware::from_fn;
+use axum::response::{IntoResponse, Response};
+use tower_http::CompressionLevel;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{Predicate, SizeAbove};
+
+use super::request::follow;
+use super::{health, origin};
+use crate::inventory::{Inventory, Refusal};
+
+/// The smallest answer that is worth packing: one that does not fit into a packet.
+const MIN_PACKED: u64 = 1400;
+
+/// The API of an inventory, its health, and what all requests have in common: an id and a line in the log, packed answers
+/// for who asks for them, browsers' questions, and an answer even where ours fails.
+pub fn app(inventory: &Inventory) -> Router {
+    let packing = CompressionLayer::new()
+        .gzip(true)
+        .quality(CompressionLevel::Fastest)
+        .compress_when(SizeAbove::new(MIN_PACKED).and(is_document));
+    let app = health::routes()
+        .with_state(inventory.clone())
+        .fallback_service(inventory.router())
+        .layer(packing)
+        .layer(CatchPanicLayer::custom(|cause: Box<dyn Any + Send>| failed(cause.as_ref())));
+    let app = match origin::allow(&inventory.settings().allowed_origins) {
+        Some(cors) => app.layer(cors),
+        None => app,
+    };
+    app.layer(from_fn(follow))
+}
+
+/// Files go as they are: most are packed already, and who fetches one wants to know its length.
+fn is_document(_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions) -> bool {
+    let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    media_type.is_some_and(|media_type| media_type.starts_with("application/json"))
+        && !headers.contains_key(header::CONTENT_DISPOSITION)
+}
+
+/// What a client hears when we panic. What it is about is for the log alone.
+fn failed(cause: &(dyn Any + Send)) -> Response<Body> {
+    let text = cause.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("unknown");
+    tracing::error!(cause = text, "an operation panicked");
+    Refusal::internal("the service failed; its log says how").into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::to_bytes;
+    use axum::extract::Request;
+    use axum::routing::get;
+    use tower::ServiceExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_an_answer_of_the_usual_form() {
+        #[expect(clippy::panic, reason = "the test is about it")]
+        async fn panics() -> StatusCode {
+            panic!("of no use to clients")
+        }
+        let catch = CatchPanicLayer::custom(|cause: Box<dyn Any + Send>| failed(cause.as_ref()));
+        let app = Router::new().route("/", get(panics)).layer(catch);
+        let request = Request::builder().uri("/").body(Body::empty()).unwrap();
+        let response = app.oneshot(request).await.unwrap();
+        assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        let body = to_bytes(response.into_body(), 1000).await.unwrap();
+        let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(body["code"], "500");
+        assert_eq!(body["reason"], "the service failed; its log says how");
+    }
+}
