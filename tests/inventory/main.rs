@@ -6,5 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod infra_envs;
+mod openapi;
 mod router;
+mod sequences;
 mod service;

@@ -115,6 +115,11 @@ impl Service {
         self.client.request(method, format!("{}{path}", self.base))
     }
 
+    /// A URL of the service, its path counted from the root.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
     pub(crate) async fn get(&self, path: &str) -> Answer {
         send(self.request(Method::GET, path)).await
     }

@@ -2,8 +2,8 @@
 
 use ignition::discovery::kernel_arguments::KernelArguments;
 use ignition::discovery::{
-    CertificateBundle, CertificateCheck, ImageReference, InfraEnv, InfraEnvId as DiscoveryId, InputError, Override, PullSecret,
-    Service, SshKeys, TimeSources, Token,
+    CertificateBundle, CertificateCheck, ImageReference, InfraEnv, InfraEnvId as DiscoveryId, InputError,
+    Override, PullSecret, Service, SshKeys, TimeSources, Token,
 };
 
 use super::record::{ImageSource, InfraEnvRecord};
@@ -87,7 +87,8 @@ fn service(token: &Secret, settings: &Settings) -> Result<Service, InputError> {
         service.certificate_check = CertificateCheck::Skip;
     }
     let authority = settings.service_ca_certificates.as_deref();
-    service.authority = authority.map(|pem| CertificateBundle::parse("SERVICE_CA_CERT_PATH", pem)).transpose()?;
+    service.authority =
+        authority.map(|pem| CertificateBundle::parse("SERVICE_CA_CERT_PATH", pem)).transpose()?;
     if !token.is_empty() {
         service.token = Some(Token::new(token.reveal())?);
     }
