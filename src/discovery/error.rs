@@ -16,6 +16,9 @@ pub enum DiscoveryError {
     /// The network of a host gives no files.
     #[error(transparent)]
     Host(#[from] HostError),
+    /// The live image has no place for it.
+    #[error(transparent)]
+    Image(#[from] isogen::Error),
     /// The archive for the early boot cannot be packed.
     #[error("the archive for the early boot cannot be packed")]
     Pack(#[from] isogen::ArchiveError),

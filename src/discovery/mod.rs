@@ -3,9 +3,11 @@
 //! This is where `ignition`, which writes configs, and `isogen`, which puts them into images, meet. [`Inputs`] are the
 //! same whether they come from the inventory, from another service or from files on a laptop.
 
+mod artifact;
 mod error;
 mod inputs;
 mod tar;
 
+pub use artifact::Ground;
 pub use error::DiscoveryError;
 pub use inputs::{Inputs, newest_spec};
