@@ -24,6 +24,19 @@ pub(crate) const OS_IMAGES: &str = r#"[
     {"openshift_version": "4.18", "cpu_architecture": "s390x", "url": "http://127.0.0.1:1/418s.iso", "version": "418.94.1"}
 ]"#;
 
+/// The releases that all services know.
+pub(crate) const RELEASE_IMAGES: &str = r#"[
+    {"openshift_version": "4.14", "cpu_architecture": "x86_64", "version": "4.14.71",
+     "url": "quay.io/openshift-release-dev/ocp-release:4.14.71-x86_64"},
+    {"openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "4.18.3", "default": true,
+     "url": "quay.io/openshift-release-dev/ocp-release:4.18.3-x86_64"},
+    {"openshift_version": "4.18", "cpu_architecture": "s390x", "version": "4.18.3",
+     "url": "quay.io/openshift-release-dev/ocp-release:4.18.3-s390x"},
+    {"openshift_version": "4.18-multi", "cpu_architecture": "multi", "version": "4.18.3-multi",
+     "cpu_architectures": ["x86_64", "aarch64", "s390x", "ppc64le"],
+     "url": "quay.io/openshift-release-dev/ocp-release:4.18.3-multi"}
+]"#;
+
 /// Where images are said to be.
 pub(crate) const IMAGE_SERVICE: &str = "http://images.example.com:8888";
 
@@ -84,7 +97,7 @@ impl Service {
             HttpUrl::parse("images", IMAGE_SERVICE).unwrap(),
         );
         change(&mut settings);
-        let catalogue = Catalogue::parse(OS_IMAGES).unwrap();
+        let catalogue = Catalogue::parse(OS_IMAGES).unwrap().with_release_images(RELEASE_IMAGES).unwrap();
         let inventory = Inventory::new(Arc::new(store), catalogue, settings, Policy::Open);
         let (end, ended) = oneshot::channel::<()>();
         let router = inventory.router();

@@ -1,9 +1,192 @@
-//! The routes of this area.
+//! `/v2/clusters`.
 
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
 use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-use crate::inventory::Inventory;
+use super::{
+    Cluster, ClusterCreateParams, ClusterDefaults, ClusterImportParams, ClusterQuery, ClusterUpdateParams,
+    DisconnectedClusterParams, ShownHosts,
+};
+use crate::inventory::auth::{Caller, Lister, Reader, User};
+use crate::inventory::error::{Refusals, Reply};
+use crate::inventory::id::ClusterId;
+use crate::inventory::request::{At, Body, Query};
+use crate::inventory::{Inventory, Refusal};
 
 pub(crate) fn routes() -> OpenApiRouter<Inventory> {
     OpenApiRouter::new()
+        .routes(routes!(register, list))
+        .routes(routes!(default_config))
+        .routes(routes!(import))
+        .routes(routes!(register_disconnected))
+        .routes(routes!(get, update, deregister))
+}
+
+type Answer<T> = Result<Reply<T>, Refusal>;
+
+/// Whether clusters that were deleted shall be there as well.
+fn with_deleted(headers: &HeaderMap) -> bool {
+    let value = headers.get("get_unregistered_clusters").and_then(|value| value.to_str().ok());
+    value.is_some_and(Query::is_yes)
+}
+
+/// Makes a cluster
+#[utoipa::path(
+    post,
+    path = "/v2/clusters",
+    operation_id = "v2RegisterCluster",
+    tag = "clusters",
+    request_body = ClusterCreateParams,
+    responses((status = CREATED, body = Cluster), Refusals)
+)]
+async fn register(
+    _caller: Caller<User>,
+    State(inventory): State<Inventory>,
+    Body(params): Body<ClusterCreateParams>,
+) -> Answer<Cluster> {
+    Ok(Reply(StatusCode::CREATED, inventory.register_cluster(params).await?))
+}
+
+/// All clusters
+#[utoipa::path(
+    get,
+    path = "/v2/clusters",
+    operation_id = "v2ListClusters",
+    tag = "clusters",
+    params(
+        ("get_unregistered_clusters" = Option<bool>, Header, description = "Deleted ones as well"),
+        ("openshift_cluster_id" = Option<uuid::Uuid>, Query, description = "The one that calls itself so"),
+        ("ams_subscription_ids" = Option<String>, Query, description = "Those of subscriptions: none has one here"),
+        ("with_hosts" = Option<bool>, Query, description = "With their hosts"),
+        ("owner" = Option<String>, Query, description = "Only those of this user"),
+    ),
+    responses((status = OK, body = Vec<Cluster>), Refusals)
+)]
+async fn list(
+    _caller: Caller<Lister>,
+    query: Query,
+    headers: HeaderMap,
+    State(inventory): State<Inventory>,
+) -> Answer<Vec<Cluster>> {
+    let asked = ClusterQuery {
+        openshift_cluster_id: query.id("openshift_cluster_id")?,
+        owner: query.text("owner").map(str::to_owned),
+        subscribed: query.text("ams_subscription_ids").is_some(),
+        deleted: with_deleted(&headers),
+    };
+    let hosts = if query.flag("with_hosts") { ShownHosts::All } else { ShownHosts::Counted };
+    Ok(Reply(StatusCode::OK, inventory.clusters(&asked, hosts).await?))
+}
+
+/// What clusters are made of where their owners say nothing
+#[utoipa::path(
+    get,
+    path = "/v2/clusters/default-config",
+    operation_id = "V2GetClusterDefaultConfig",
+    tag = "clusters",
+    responses((status = OK, body = ClusterDefaults), Refusals)
+)]
+async fn default_config(_caller: Caller<User>, State(inventory): State<Inventory>) -> Reply<ClusterDefaults> {
+    Reply(StatusCode::OK, ClusterDefaults::of(inventory.settings()))
+}
+
+/// Adds a cluster that was installed elsewhere
+#[utoipa::path(
+    post,
+    path = "/v2/clusters/import",
+    operation_id = "v2ImportCluster",
+    tag = "clusters",
+    request_body = ClusterImportParams,
+    responses((status = CREATED, body = Cluster), Refusals)
+)]
+async fn import(
+    _caller: Caller<User>,
+    State(inventory): State<Inventory>,
+    Body(params): Body<ClusterImportParams>,
+) -> Answer<Cluster> {
+    Ok(Reply(StatusCode::CREATED, inventory.import_cluster(params).await?))
+}
+
+/// Makes a cluster that is installed where this service does not see it
+#[utoipa::path(
+    post,
+    path = "/v2/clusters/disconnected",
+    operation_id = "v2RegisterDisconnectedCluster",
+    tag = "clusters",
+    request_body = DisconnectedClusterParams,
+    responses((status = CREATED, body = Cluster), Refusals)
+)]
+async fn register_disconnected(
+    _caller: Caller<User>,
+    State(inventory): State<Inventory>,
+    Body(params): Body<DisconnectedClusterParams>,
+) -> Answer<Cluster> {
+    Ok(Reply(StatusCode::CREATED, inventory.register_disconnected_cluster(params).await?))
+}
+
+/// A cluster
+#[utoipa::path(
+    get,
+    path = "/v2/clusters/{cluster_id}",
+    operation_id = "v2GetCluster",
+    tag = "clusters",
+    params(
+        ("cluster_id" = uuid::Uuid, Path),
+        ("get_unregistered_clusters" = Option<bool>, Header, description = "Also if it is deleted"),
+        ("exclude-hosts" = Option<bool>, Query, description = "Without its hosts"),
+    ),
+    responses((status = OK, body = Cluster), Refusals)
+)]
+async fn get(
+    _caller: Caller<Reader>,
+    At(id): At<ClusterId>,
+    query: Query,
+    headers: HeaderMap,
+    State(inventory): State<Inventory>,
+) -> Answer<Cluster> {
+    let hosts = if query.flag("exclude-hosts") { ShownHosts::Counted } else { ShownHosts::All };
+    let cluster = match with_deleted(&headers) {
+        true => inventory.cluster_or_deleted(id, hosts).await?,
+        false => inventory.cluster(id, hosts).await?,
+    };
+    Ok(Reply(StatusCode::OK, cluster))
+}
+
+/// Changes a cluster
+#[utoipa::path(
+    patch,
+    path = "/v2/clusters/{cluster_id}",
+    operation_id = "V2UpdateCluster",
+    tag = "clusters",
+    params(("cluster_id" = uuid::Uuid, Path)),
+    request_body = ClusterUpdateParams,
+    responses((status = CREATED, body = Cluster), Refusals)
+)]
+async fn update(
+    _caller: Caller<User>,
+    At(id): At<ClusterId>,
+    State(inventory): State<Inventory>,
+    Body(params): Body<ClusterUpdateParams>,
+) -> Answer<Cluster> {
+    Ok(Reply(StatusCode::CREATED, inventory.update_cluster(id, params).await?))
+}
+
+/// Deletes a cluster
+#[utoipa::path(
+    delete,
+    path = "/v2/clusters/{cluster_id}",
+    operation_id = "v2DeregisterCluster",
+    tag = "clusters",
+    params(("cluster_id" = uuid::Uuid, Path)),
+    responses((status = NO_CONTENT), Refusals)
+)]
+async fn deregister(
+    _caller: Caller<User>,
+    At(id): At<ClusterId>,
+    State(inventory): State<Inventory>,
+) -> Result<StatusCode, Refusal> {
+    inventory.deregister_cluster(id).await?;
+    Ok(StatusCode::NO_CONTENT)
 }

@@ -30,11 +30,13 @@ impl Query {
 
     /// Whether a switch is on. What is no yes is a no.
     pub(crate) fn flag(&self, name: &str) -> bool {
-        const YES: [&str; 9] = ["true", "1", "yes", "ok", "y", "on", "selected", "checked", "t"];
-        self.text(name).is_some_and(|value| {
-            let value = value.to_lowercase();
-            YES.contains(&value.as_str()) || value == "enabled"
-        })
+        self.text(name).is_some_and(Self::is_yes)
+    }
+
+    /// Whether a text is a yes.
+    pub(crate) fn is_yes(text: &str) -> bool {
+        const YES: [&str; 10] = ["true", "1", "yes", "ok", "y", "on", "selected", "checked", "t", "enabled"];
+        YES.contains(&text.to_lowercase().as_str())
     }
 
     /// An id.

@@ -8,12 +8,14 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::ComponentVersions;
+use crate::images::{OpenshiftVersion, VersionQuery};
 use crate::inventory::Inventory;
 use crate::inventory::auth::{Caller, Reader};
 use crate::inventory::error::{Refusals, Reply};
+use crate::inventory::request::Query;
 
 pub(crate) fn routes() -> OpenApiRouter<Inventory> {
-    OpenApiRouter::new().routes(routes!(list_component_versions))
+    OpenApiRouter::new().routes(routes!(list_component_versions)).routes(routes!(list_openshift_versions))
 }
 
 /// The versions of the parts of an installation
@@ -36,4 +38,25 @@ async fn list_component_versions(
         ("assisted-installer-controller", settings.controller_image.clone()),
     ]);
     Reply(StatusCode::OK, ComponentVersions { versions, release_tag: settings.release_tag.clone() })
+}
+
+/// The versions that clusters can be made of
+#[utoipa::path(
+    get,
+    path = "/v2/openshift-versions",
+    operation_id = "v2ListSupportedOpenshiftVersions",
+    tag = "versions",
+    params(
+        ("version" = Option<String>, Query, description = "Those of releases with this in their version"),
+        ("only_latest" = Option<bool>, Query, description = "The newest one of each minor version"),
+    ),
+    responses((status = OK, body = BTreeMap<String, OpenshiftVersion>), Refusals)
+)]
+async fn list_openshift_versions(
+    _caller: Caller<Reader>,
+    query: Query,
+    State(inventory): State<Inventory>,
+) -> Reply<BTreeMap<String, OpenshiftVersion>> {
+    let asked = VersionQuery { containing: query.text("version"), only_latest: query.flag("only_latest") };
+    Reply(StatusCode::OK, inventory.catalogue().openshift_versions(asked))
 }

@@ -1,0 +1,262 @@
+//! New clusters.
+
+use super::defaults::{pod_network, service_network};
+use super::network::Subnet;
+use super::params::{ClusterCreateParams, ClusterImportParams, DisconnectedClusterParams};
+use super::parts::{
+    ClusterKind, ClusterNetwork, ClusterStatus, DiskEncryption, DiskEncryptionMode, IgnitionEndpoint,
+    LoadBalancerType, Network, NodeRoles, Platform, PlatformType, Vip,
+};
+use super::record::{ClusterRecord, ClusterSpec};
+use super::rules::{check_credentials, check_spec};
+use super::topology::{PlatformRequest, control_plane_count, default_network_type};
+use crate::images::{Catalogue, ReleaseArchitecture, Version};
+use crate::inventory::id::ClusterId;
+use crate::inventory::rules::check_ssh_keys;
+use crate::inventory::time::{Micros, Millis};
+use crate::inventory::{Refusal, Secret, Settings};
+
+/// Whose clusters are, as long as nobody has to say who they are.
+const OWNER: &str = "admin";
+const EMAIL_DOMAIN: &str = "Unknown";
+
+/// A cluster that is to be installed.
+pub(super) fn create(
+    params: ClusterCreateParams,
+    catalogue: &Catalogue,
+    settings: &Settings,
+) -> Result<ClusterRecord, Refusal> {
+    let asked = params.cpu_architecture.unwrap_or_default();
+    let release = match params.ocp_release_image.as_deref().filter(|url| !url.is_empty()) {
+        Some(url) => catalogue.release_at(url, asked),
+        None => catalogue.release(&params.openshift_version, asked),
+    };
+    let release = release.map_err(|error| Refusal::bad(error.to_string()))?;
+    let architecture = if release.is_multi() { ReleaseArchitecture::Multi } else { asked };
+    let pull_secret = params.pull_secret.trim();
+    check_credentials("pull secret for new cluster is invalid: ", pull_secret, &release.url, settings)?;
+    let version = Version::parse(&release.version).unwrap_or(Version::of(0, 0));
+    let masters =
+        control_plane_count(params.high_availability_mode, params.control_plane_count, Some(&version))?;
+    let base = Base { version, masters, architecture };
+    let spec = spec(&params, &base, settings)?;
+    check_spec(&spec, None, settings)?;
+    let mut record = record(ClusterKind::Cluster, ClusterStatus::Insufficient, spec);
+    record.status_info = "Cluster is not ready for install".to_owned();
+    record.openshift_version.clone_from(&release.version);
+    record.ocp_release_image.clone_from(&release.url);
+    record.cpu_architecture = Some(architecture);
+    record.control_plane_count = masters;
+    Ok(record)
+}
+
+/// What goes before all that the owner wants.
+struct Base {
+    version: Version,
+    masters: i64,
+    architecture: ReleaseArchitecture,
+}
+
+/// What the owner wants, with defaults where nothing is said.
+fn spec(params: &ClusterCreateParams, base: &Base, settings: &Settings) -> Result<ClusterSpec, Refusal> {
+    let platform = PlatformRequest {
+        platform: params.platform.clone(),
+        user_managed_networking: params.user_managed_networking,
+        present: None,
+        is_single_node: base.masters == 1,
+        architecture: Some(base.architecture),
+    };
+    let (platform, user_managed_networking) = platform.resolve()?;
+    let ntp_sources = params.ntp_sources.clone().unwrap_or_default();
+    let additional = match &params.additional_ntp_source {
+        Some(sources) => sources.clone(),
+        None if ntp_sources.is_empty() => settings.default_ntp_source.clone(),
+        None => String::new(),
+    };
+    Ok(ClusterSpec {
+        name: params.name.clone(),
+        base_dns_domain: params.base_dns_domain.clone().unwrap_or_default(),
+        api_vip_dns_name: None,
+        platform: Some(platform),
+        user_managed_networking,
+        vip_dhcp_allocation: params.vip_dhcp_allocation.unwrap_or_default(),
+        network_type: Some(
+            params.network_type.unwrap_or_else(|| default_network_type(base.masters, &base.version)),
+        ),
+        cluster_networks: pod_networks(params, settings),
+        service_networks: service_networks(params, settings),
+        machine_networks: subnets(params.machine_networks.clone().unwrap_or_default()),
+        api_vips: vips(params.api_vips.clone().unwrap_or_default()),
+        ingress_vips: vips(params.ingress_vips.clone().unwrap_or_default()),
+        hyperthreading: Some(params.hyperthreading.unwrap_or(NodeRoles::All)),
+        schedulable_masters: params.schedulable_masters.unwrap_or_default(),
+        disk_encryption: encryption(params.disk_encryption.clone().unwrap_or_default()),
+        ignition_endpoint: IgnitionEndpoint::default()
+            .changed_to(params.ignition_endpoint.clone().unwrap_or_default()),
+        load_balancer: Some(
+            params
+                .load_balancer
+                .map_or(LoadBalancerType::default(), |load_balancer| load_balancer.balancer_type),
+        ),
+        olm_operators: params.olm_operators.clone().unwrap_or_default(),
+        operator_bundles: params.operator_bundles.clone().unwrap_or_default(),
+        tags: params.tags.clone().unwrap_or_default(),
+        ssh_public_key: check_ssh_keys(params.ssh_public_key.as_deref().unwrap_or_default())?,
+        http_proxy: params.http_proxy.clone().unwrap_or_default(),
+        https_proxy: params.https_proxy.clone().unwrap_or_default(),
+        no_proxy: params.no_proxy.clone().unwrap_or_default(),
+        additional_ntp_source: additional,
+        ntp_sources,
+        pull_secret: Secret::new(params.pull_secret.trim()),
+    })
+}
+
+fn pod_networks(params: &ClusterCreateParams, settings: &Settings) -> Vec<ClusterNetwork> {
+    let default = pod_network(&settings.cluster_networks);
+    match &params.cluster_networks {
+        Some(networks) => pods(networks.clone()),
+        None => vec![ClusterNetwork {
+            cluster_id: None,
+            cidr: params.cluster_network_cidr.clone().unwrap_or(default.cidr),
+            host_prefix: params.cluster_network_host_prefix.unwrap_or(default.host_prefix),
+        }],
+    }
+}
+
+fn service_networks(params: &ClusterCreateParams, settings: &Settings) -> Vec<Subnet> {
+    let default = service_network(&settings.cluster_networks);
+    match &params.service_networks {
+        Some(networks) => subnets(networks.clone()),
+        None => vec![params.service_network_cidr.clone().unwrap_or(default)],
+    }
+}
+
+/// Networks of pods as they are kept: which cluster they are of goes without saying.
+pub(super) fn pods(networks: Vec<ClusterNetwork>) -> Vec<ClusterNetwork> {
+    networks.into_iter().map(|network| ClusterNetwork { cluster_id: None, ..network }).collect()
+}
+
+/// Networks as they are kept.
+pub(super) fn subnets(networks: Vec<Network>) -> Vec<Subnet> {
+    networks.into_iter().map(|network| network.cidr).collect()
+}
+
+/// Addresses as they are kept; an empty one is none.
+pub(super) fn vips(vips: Vec<Vip>) -> Vec<Vip> {
+    let vips = vips.into_iter().filter(|vip| !vip.ip.is_empty());
+    vips.map(|vip| Vip { cluster_id: None, ..vip }).collect()
+}
+
+fn encryption(asked: DiskEncryption) -> DiskEncryption {
+    let default = DiskEncryption {
+        enable_on: Some(NodeRoles::None),
+        mode: Some(DiskEncryptionMode::Tpmv2),
+        tang_servers: None,
+    };
+    default.changed_to(asked)
+}
+
+impl DiskEncryption {
+    /// With all that is said of it; what is empty is taken away.
+    pub(super) fn changed_to(self, asked: Self) -> Self {
+        Self {
+            enable_on: asked.enable_on.or(self.enable_on),
+            mode: asked.mode.or(self.mode),
+            tang_servers: asked.tang_servers.or(self.tang_servers).filter(|text| !text.is_empty()),
+        }
+    }
+}
+
+impl IgnitionEndpoint {
+    /// With all that is said of it; what is empty is taken away.
+    pub(super) fn changed_to(self, asked: Self) -> Self {
+        Self {
+            url: asked.url.or(self.url).filter(|text| !text.is_empty()),
+            ca_certificate: asked.ca_certificate.or(self.ca_certificate).filter(|text| !text.is_empty()),
+        }
+    }
+}
+
+/// A cluster that was installed elsewhere and gets more hosts.
+pub(super) fn import(params: ClusterImportParams) -> Result<ClusterRecord, Refusal> {
+    let version = params.openshift_version.unwrap_or_default();
+    require_version(&version)?;
+    let mut spec =
+        ClusterSpec { platform: Some(Platform::of(PlatformType::Baremetal)), ..ClusterSpec::default() };
+    match api_name(&params.api_vip_dnsname) {
+        Some((name, domain)) => {
+            spec.name = name.to_owned();
+            spec.base_dns_domain = domain.to_owned();
+        }
+        None => spec.name = params.name,
+    }
+    spec.api_vip_dns_name = Some(params.api_vip_dnsname);
+    let mut record = record(ClusterKind::AddHostsCluster, ClusterStatus::AddingHosts, spec);
+    record.status_info = "Cluster is adding hosts to existing OCP cluster".to_owned();
+    record.openshift_version = version;
+    record.openshift_cluster_id = Some(params.openshift_cluster_id);
+    record.imported = true;
+    Ok(record)
+}
+
+/// The name and the domain of a cluster whose API has the name that it has by itself: `api.<name>.<domain>`.
+fn api_name(api: &str) -> Option<(&str, &str)> {
+    let (name, domain) = api.strip_prefix("api.")?.split_once('.')?;
+    (!name.is_empty() && !domain.is_empty()).then_some((name, domain))
+}
+
+/// A cluster that is installed where this service cannot see it.
+pub(super) fn create_disconnected(params: DisconnectedClusterParams) -> Result<ClusterRecord, Refusal> {
+    require_version(&params.openshift_version)?;
+    let spec = ClusterSpec { name: params.name, ..ClusterSpec::default() };
+    let mut record = record(ClusterKind::DisconnectedCluster, ClusterStatus::Unmonitored, spec);
+    record.status_info = "Cluster is installed where this service does not see it".to_owned();
+    record.openshift_version = params.openshift_version;
+    Ok(record)
+}
+
+fn require_version(version: &str) -> Result<(), Refusal> {
+    if version.is_empty() || Version::parse(version).is_some() {
+        return Ok(());
+    }
+    Err(Refusal::bad(format!("Openshift version {version:?} is not valid")))
+}
+
+fn record(kind: ClusterKind, status: ClusterStatus, spec: ClusterSpec) -> ClusterRecord {
+    let now = Micros::now();
+    ClusterRecord {
+        id: ClusterId::fresh(),
+        kind,
+        user_name: OWNER.to_owned(),
+        email_domain: EMAIL_DOMAIN.to_owned(),
+        status,
+        status_info: String::new(),
+        status_updated_at: Millis::now(),
+        openshift_version: String::new(),
+        ocp_release_image: String::new(),
+        cpu_architecture: None,
+        control_plane_count: 0,
+        openshift_cluster_id: None,
+        imported: false,
+        logs_info: String::new(),
+        controller_logs_started_at: Millis::default(),
+        controller_logs_collected_at: Millis::default(),
+        spec,
+        created_at: now,
+        updated_at: now,
+        deleted_at: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_an_api_says_which_cluster_it_is_of() {
+        assert_eq!(api_name("api.one.example.com"), Some(("one", "example.com")));
+        for other in ["", "api.", "api.one", "api..example.com", "api.one.", "www.one.example.com"] {
+            assert_eq!(api_name(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Networks, and the rules for those of a cluster.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+use super::parts::ClusterNetwork;
+use crate::inventory::Refusal;
+
+/// A network as somebody wrote it: an address and the length of its prefix.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Subnet(pub String);
+
+impl Subnet {
+    const PATTERN: &str = r"^(?:(?:(?:[0-9]{1,3}\.){3}[0-9]{1,3}\/(?:(?:[0-9])|(?:[1-2][0-9])|(?:3[0-2])))|(?:(?:[0-9a-fA-F]*:[0-9a-fA-F]*){2,})/(?:(?:[0-9])|(?:[1-9][0-9])|(?:1[0-1][0-9])|(?:12[0-8])))$";
+}
+
+impl fmt::Display for Subnet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl PartialSchema for Subnet {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new().schema_type(Type::String).pattern(Some(Self::PATTERN)).build().into()
+    }
+}
+
+impl ToSchema for Subnet {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "subnet".into()
+    }
+}
+
+/// A network that was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Range {
+    is_v6: bool,
+    /// The address, its first bit the highest one, whatever its family.
+    first: u128,
+    prefix: u32,
+}
+
+impl Range {
+    /// Reads a network; its address must not go beyond its prefix.
+    fn parse(text: &str) -> Option<Self> {
+        let (address, prefix) = text.split_once('/')?;
+        let (address, prefix): (IpAddr, u32) = (address.parse().ok()?, prefix.parse().ok()?);
+        let (first, width) = match address {
+            IpAddr::V4(address) => (u128::from(address.to_bits()) << 96, 32),
+            IpAddr::V6(address) => (address.to_bits(), 128),
+        };
+        let range = Self { is_v6: address.is_ipv6(), first, prefix };
+        (prefix <= width && first & !range.mask() == 0).then_some(range)
+    }
+
+    fn mask(&self) -> u128 {
+        // A shift by all bits is none.
+        u128::MAX.checked_shl(128_u32.saturating_sub(self.prefix)).unwrap_or(0)
+    }
+
+    fn overlaps(&self, other: &Self) -> bool {
+        let mask = self.mask() & other.mask();
+        self.is_v6 == other.is_v6 && self.first & mask == other.first & mask
+    }
+
+    fn width(&self) -> i64 {
+        if self.is_v6 { 128 } else { 32 }
+    }
+}
+
+/// How many networks a cluster may have: each is compared with each.
+const MOST_NETWORKS: usize = 256;
+
+/// Checks the networks of pods, services and machines: each by itself, and that none is in another.
+pub(super) fn check_networks(
+    pods: &[ClusterNetwork],
+    services: &[Subnet],
+    machines: &[Subnet],
+) -> Result<(), Refusal> {
+    if pods.len().saturating_add(services.len()).saturating_add(machines.len()) > MOST_NETWORKS {
+        return Err(Refusal::bad(format!("a cluster may have at most {MOST_NETWORKS} networks")));
+    }
+    for pod in pods {
+        let range = read(&pod.cidr)?;
+        let least = i64::from(range.prefix).max(1);
+        if !(least..range.width()).contains(&pod.host_prefix) {
+            return Err(Refusal::bad(format!(
+                "Host prefix, now {}, must be between {least} and {} for the cluster network {}",
+                pod.host_prefix,
+                range.width() - 1,
+                pod.cidr
+            )));
+        }
+    }
+    let all = pods.iter().map(|pod| &pod.cidr).chain(services).chain(machines);
+    let mut seen = Vec::<(&Subnet, Range)>::new();
+    for subnet in all {
+        let range = read(subnet)?;
+        if let Some((other, _)) = seen.iter().find(|(_, other)| other.overlaps(&range)) {
+            return Err(Refusal::bad(format!("CIDRS {other} and {subnet} overlap")));
+        }
+        seen.push((subnet, range));
+    }
+    Ok(())
+}
+
+fn read(subnet: &Subnet) -> Result<Range, Refusal> {
+    Range::parse(&subnet.0).ok_or_else(|| Refusal::bad(format!("{subnet} is not a valid network CIDR")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn overlap(one: &str, other: &str) -> bool {
+        let [one, other] = [one, other].map(|text| Range::parse(text).unwrap());
+        assert_eq!(one.overlaps(&other), other.overlaps(&one));
+        one.overlaps(&other)
+    }
+
+    #[test]
+    fn networks_overlap_when_one_is_in_the_other() {
+        assert!(overlap("10.0.0.0/8", "10.128.0.0/14"));
+        assert!(overlap("0.0.0.0/0", "192.168.1.0/24"));
+        assert!(overlap("fd01::/48", "fd01::/64"));
+        assert!(!overlap("10.128.0.0/14", "10.132.0.0/14"));
+        assert!(!overlap("0.0.0.0/0", "::/0"));
+        assert!(!overlap("fd01::/48", "fd02::/48"));
+    }
+
+    #[test]
+    fn addresses_end_with_their_prefix() {
+        for good in ["10.0.0.0/8", "0.0.0.0/0", "::/0", "1.2.3.4/32", "fd02::1/128"] {
+            assert!(Range::parse(good).is_some(), "{good}");
+        }
+        for bad in ["10.0.0.1/8", "1.2.3.4/33", "fd02::1/127", "300.0.0.0/8", "10.0.0.0", "/8", "::/129"] {
+            assert!(Range::parse(bad).is_none(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Rules for what a cluster shall be.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::LazyLock;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use ignition::discovery::HttpUrl;
+use regex::Regex;
+use serde_json::Value;
+
+use super::network::check_networks;
+use super::parts::{
+    DiskEncryption, DiskEncryptionMode, IgnitionEndpoint, LoadBalancerType, NodeRoles, PlatformType, Vip,
+};
+use super::record::ClusterSpec;
+use crate::inventory::rules::{RequiredRegistries, check_ntp_sources, check_proxies, check_pull_secret};
+use crate::inventory::{Refusal, Settings};
+
+/// The longest domain, in characters.
+const MOST_DOMAIN: usize = 255;
+
+#[expect(clippy::unwrap_used, reason = "the patterns are ours, and tests use them")]
+mod patterns {
+    use super::{LazyLock, Regex};
+
+    pub(super) static NAME: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?)*$").unwrap());
+    pub(super) static DOTTED_NAME: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$").unwrap()
+    });
+    pub(super) static DOMAIN: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"^([a-z0-9]([\-]*[a-z0-9]+)*\.)+[a-z0-9]+([\-]*[a-z0-9]+)+$").unwrap());
+    pub(super) static SINGLE_LABEL: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"^[a-z0-9]([\-]*[a-z0-9]+)+$").unwrap());
+    pub(super) static DOTTED_DECIMAL: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"^[0-9]+(\.[0-9]+)*$").unwrap());
+    pub(super) static TAG: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^\w+( \w+)*$").unwrap());
+}
+
+/// Checks all that does not hold by its schema alone. What was so before the change, by whatever rules, may stay.
+pub(super) fn check_spec(
+    spec: &ClusterSpec,
+    before: Option<&ClusterSpec>,
+    settings: &Settings,
+) -> Result<(), Refusal> {
+    let is_new = |part: fn(&ClusterSpec) -> &str| before.is_none_or(|before| part(before) != part(spec));
+    let platform = |spec: &ClusterSpec| spec.platform.as_ref().map(|platform| platform.platform_type);
+    if is_new(|spec| &spec.name) || before.is_none_or(|before| platform(before) != platform(spec)) {
+        check_name(&spec.name, platform(spec))?;
+    }
+    if is_new(|spec| &spec.base_dns_domain) {
+        check_domain(&spec.base_dns_domain)?;
+    }
+    check_tags(&spec.tags)?;
+    check_networks(&spec.cluster_networks, &spec.service_networks, &spec.machine_networks)?;
+    check_vips(spec)?;
+    check_proxies(&spec.http_proxy, &spec.https_proxy, &spec.no_proxy)?;
+    let default = settings.default_ntp_source.as_str();
+    check_ntp_sources(&spec.additional_ntp_source, &spec.ntp_sources, default)?;
+    check_disk_encryption(&spec.disk_encryption)?;
+    check_ignition_endpoint(&spec.ignition_endpoint)
+}
+
+/// Without a platform the name may have the form of a domain.
+fn check_name(name: &str, platform: Option<PlatformType>) -> Result<(), Refusal> {
+    let may_have_dots = platform == Some(PlatformType::None);
+    let is_name = patterns::NAME.is_match(name) || (may_have_dots && patterns::DOTTED_NAME.is_match(name));
+    if is_name && !name.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal::bad(format!(
+        "Cluster name format is not valid: '{name}'. It has to be of lower-case letters, digits and hyphens, and to \
+         begin and end with a letter or a digit"
+    )))
+}
+
+fn check_domain(domain: &str) -> Result<(), Refusal> {
+    let is_domain = (patterns::DOMAIN.is_match(domain) || patterns::SINGLE_LABEL.is_match(domain))
+        && domain.len() <= MOST_DOMAIN
+        && !patterns::DOTTED_DECIMAL.is_match(domain);
+    if domain.is_empty() || is_domain {
+        return Ok(());
+    }
+    Err(Refusal::bad(format!("DNS format mismatch: {domain} domain name is not valid")))
+}
+
+fn check_tags(tags: &str) -> Result<(), Refusal> {
+    if tags.is_empty() || tags.split(',').all(|tag| patterns::TAG.is_match(tag)) {
+        return Ok(());
+    }
+    Err(Refusal::bad(format!(
+        "Invalid format for Tags: {tags}. Tags are words of letters, digits and underscores, with commas between them"
+    )))
+}
+
+fn check_vips(spec: &ClusterSpec) -> Result<(), Refusal> {
+    if spec.vip_dhcp_allocation && spec.user_managed_networking {
+        return Err(Refusal::bad("VIP DHCP Allocation cannot be enabled with User Managed Networking"));
+    }
+    for (name, vips) in [("API", &spec.api_vips), ("Ingress", &spec.ingress_vips)] {
+        if !vips.is_empty() && spec.user_managed_networking {
+            return Err(Refusal::bad(format!("{name} VIP cannot be set with User Managed Networking")));
+        }
+        if !vips.is_empty() && spec.vip_dhcp_allocation {
+            let reason =
+                format!("Setting {name} VIP is forbidden when cluster is in vip-dhcp-allocation mode");
+            return Err(Refusal::bad(reason));
+        }
+        check_addresses(name, vips)?;
+    }
+    let (api, ingress) = (spec.api_vips.len(), spec.ingress_vips.len());
+    if api != ingress {
+        return Err(Refusal::bad(format!(
+            "configuration must include the same number of apiVIPs (got {api}) and ingressVIPs (got {ingress})"
+        )));
+    }
+    let is_shared = |vip: &&Vip| spec.ingress_vips.iter().any(|other| other.ip == vip.ip);
+    match spec.api_vips.iter().find(is_shared) {
+        Some(vip) if spec.load_balancer != Some(LoadBalancerType::UserManaged) => {
+            Err(Refusal::bad(format!("The IP address {} is both an API VIP and an Ingress VIP", vip.ip)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// There is one address of each family at most.
+fn check_addresses(name: &str, vips: &[Vip]) -> Result<(), Refusal> {
+    let mut families = BTreeSet::new();
+    for Vip { ip, .. } in vips {
+        let address: IpAddr =
+            ip.parse().map_err(|_| Refusal::bad(format!("{name} VIP {ip:?} is not a valid IP address")))?;
+        if !families.insert(address.is_ipv6()) {
+            let reason =
+                format!("{name} VIPs: there may be one IPv4 address and one IPv6 address, and {ip} is more");
+            return Err(Refusal::bad(reason));
+        }
+    }
+    Ok(())
+}
+
+fn check_disk_encryption(encryption: &DiskEncryption) -> Result<(), Refusal> {
+    let is_off = matches!(encryption.enable_on, None | Some(NodeRoles::None));
+    if is_off || encryption.mode != Some(DiskEncryptionMode::Tang) {
+        return Ok(());
+    }
+    let text = encryption.tang_servers.as_deref().unwrap_or_default();
+    let servers: Option<Vec<Value>> = serde_json::from_str(text).ok();
+    let has = |server: &Value, key: &str| {
+        server.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty())
+    };
+    let is_server = |server: &Value| has(server, "url") && has(server, "thumbprint");
+    match servers {
+        Some(servers) if !servers.is_empty() && servers.iter().all(is_server) => Ok(()),
+        _ => Err(Refusal::bad(
+            "disk_encryption.tang_servers must be a JSON list of servers with url and thumbprint when the mode is tang",
+        )),
+    }
+}
+
+fn check_ignition_endpoint(endpoint: &IgnitionEndpoint) -> Result<(), Refusal> {
+    if let Some(url) = &endpoint.url {
+        HttpUrl::parse("ignition_endpoint.url", url)
+            .map_err(|error| Refusal::bad(format!("Invalid Ignition endpoint URL: {error}")))?;
+    }
+    let Some(certificate) = &endpoint.ca_certificate else { return Ok(()) };
+    let is_pem = BASE64
+        .decode(certificate)
+        .is_ok_and(|bytes| pem::parse_many(bytes).is_ok_and(|blocks| !blocks.is_empty()));
+    if is_pem { Ok(()) } else { Err(Refusal::bad("ignition_endpoint.ca_certificate must be PEM in base64")) }
+}
+
+/// Checks credentials for all that machines pull, with what stands before the reason.
+pub(super) fn check_credentials(
+    prefix: &str,
+    pull_secret: &str,
+    release: &str,
+    settings: &Settings,
+) -> Result<(), Refusal> {
+    let images = [&settings.agent_image, &settings.installer_image, &settings.controller_image];
+    let mut images: Vec<_> = images.map(String::as_str).into();
+    images.push(release);
+    let required = RequiredRegistries { images: &images, public: &settings.public_registries };
+    check_pull_secret(pull_secret, required).map_err(|reason| Refusal::bad(format!("{prefix}{reason}")))
+}
