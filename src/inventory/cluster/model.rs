@@ -105,7 +105,7 @@ pub struct Cluster {
     pub total_host_count: i64,
     /// What it stands on.
     #[serde(serialize_with = "or_empty_object")]
-    #[schema(value_type = Platform)]
+    #[schema(value_type = KnownPlatform)]
     pub platform: Option<Platform>,
     /// Who may log in, one key a line.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -332,4 +332,17 @@ fn monitored_operators(id: ClusterId, operators: &[OlmOperator]) -> Vec<Monitore
         source_bundles: Vec::new(),
     };
     operators.iter().map(monitored).collect()
+}
+
+/// What a cluster stands on: a platform, or nothing that is known of it.
+#[derive(Debug, ToSchema)]
+#[schema(as = known_platform)]
+#[expect(dead_code, reason = "the type describes values; it is never made")]
+struct KnownPlatform {
+    /// What it is.
+    #[schema(rename = "type", required = false)]
+    platform_type: super::parts::PlatformType,
+    /// More of an external one.
+    #[schema(required = false)]
+    external: super::parts::ExternalPlatform,
 }

@@ -1,5 +1,6 @@
 //! Infra-envs: what a group of machines boots.
 
+mod cluster;
 mod download;
 mod event;
 mod inputs;
@@ -26,7 +27,7 @@ pub use record::{ImageSource, InfraEnvRecord};
 pub(crate) use routes::routes;
 
 use super::id::{ClusterId, InfraEnvId};
-use super::store::{Change, Filter, Key, Kind, Row, Stored};
+use super::store::{Change, Filter, Kind, Stored};
 use super::{Inventory, Refusal};
 use crate::images::{CpuArchitecture, OsImage};
 
@@ -102,17 +103,6 @@ impl Inventory {
             self.records().tell(event::deregister_failed(id, refusal)).await?;
         }
         done
-    }
-
-    /// The cluster of an infra-env, if it has one.
-    pub(super) async fn cluster_of_infra_env(
-        &self,
-        cluster: Option<ClusterId>,
-    ) -> Result<Option<Row>, Refusal> {
-        let Some(cluster) = cluster else { return Ok(None) };
-        let key = Key { kind: Kind::Cluster, parent: None, id: cluster.0 };
-        let row = self.records().store().get(key).await?.filter(|row| !row.deleted);
-        row.map(Some).ok_or_else(|| Refusal::not_found(format!("Cluster ID {cluster} does not exist")))
     }
 
     /// Refuses to let a machine boot the discovery image that is installed, or about to be.

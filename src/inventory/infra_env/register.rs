@@ -6,7 +6,7 @@ use aws_lc_rs::rand;
 
 use super::model::{InfraEnv, InfraEnvCreateParams};
 use super::record::{ImageSource, InfraEnvRecord};
-use super::rules::{PullSecretOf, check_with_cluster};
+use super::rules::PullSecretOf;
 use super::{event, static_network};
 use crate::images::{CpuArchitecture, ImageType};
 use crate::inventory::id::InfraEnvId;
@@ -33,6 +33,9 @@ impl Inventory {
     async fn make_infra_env(&self, params: InfraEnvCreateParams) -> Result<InfraEnvRecord, Refusal> {
         let architecture = params.cpu_architecture.unwrap_or_default();
         let cluster = self.cluster_of_infra_env(params.cluster_id).await?;
+        if let (Some(id), None) = (params.cluster_id, &cluster) {
+            return Err(Refusal::not_found(format!("Cluster ID {id} does not exist")));
+        }
         let (name, cluster_id) = (params.name.clone(), params.cluster_id);
         let mut image = self.new_image_source(params, architecture);
         let warnings = self.check_in_background(&image, &ImageSource::default(), PullSecretOf::New).await?;
@@ -41,7 +44,7 @@ impl Inventory {
         image.openshift_version.clone_from(&os_image.openshift_version);
         image.os_image = os_image.openshift_version;
         if let Some(cluster) = &cluster {
-            check_with_cluster(cluster, &image, architecture)?;
+            self.check_fits(cluster, &image, architecture)?;
         }
         let id = self.settings().infra_env_id.unwrap_or_else(InfraEnvId::fresh);
         let now = Micros::now();
@@ -64,6 +67,9 @@ impl Inventory {
             .change(|| async {
                 let mut change = Change::new();
                 change.insert(&record);
+                if let Some(cluster) = &cluster {
+                    change.require(cluster);
+                }
                 change.tell(event::registered(&record));
                 change.tell(event::image_updated(&record));
                 warnings.iter().for_each(|warning| change.tell(event::network_warning(&record, warning)));

@@ -160,12 +160,3 @@ fn check_kernel_arguments(source: &ImageSource) -> Result<(), Refusal> {
     source.kernel_arguments()?;
     Ok(())
 }
-
-/// Whether machines of an architecture can become part of a cluster.
-pub(super) fn check_with_cluster(
-    _cluster: &crate::inventory::store::Row,
-    _image: &ImageSource,
-    _architecture: crate::images::CpuArchitecture,
-) -> Result<(), Refusal> {
-    Ok(())
-}

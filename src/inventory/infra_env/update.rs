@@ -7,7 +7,7 @@ use ignition::network::check::Finding;
 use super::model::{InfraEnv, InfraEnvUpdateParams, Proxy};
 use super::record::{ImageSource, InfraEnvRecord};
 use super::register::fresh_key;
-use super::rules::{PullSecretOf, check_with_cluster};
+use super::rules::PullSecretOf;
 use super::{event, static_network};
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::store::{Change, Stored};
@@ -50,7 +50,7 @@ impl Inventory {
                 let os_image = self.os_image(&image.openshift_version, before.cpu_architecture).await?;
                 image.os_image = os_image.openshift_version;
                 if let Some(cluster) = self.cluster_of_infra_env(before.cluster_id).await? {
-                    check_with_cluster(&cluster, &image, before.cpu_architecture)?;
+                    self.check_fits(&cluster, &image, before.cpu_architecture)?;
                 }
                 let record = with_image(before, image);
                 change.replace(&record, stored.generation);
