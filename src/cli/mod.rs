@@ -3,7 +3,10 @@
 //! The `iso`, `pxe` and `dev` verbs that `coreos-installer` has take the same options, read the same files and print
 //! the same things; under a link of that name, the program calls itself so.
 
+mod auth;
 mod dev;
+mod duration;
+mod environment;
 mod ignition;
 mod input;
 mod iso;
@@ -42,7 +45,10 @@ enum Command {
     #[command(subcommand)]
     Network(network::Command),
     /// Serve the inventory API
-    Serve(serve::Serve),
+    Serve(Box<serve::Serve>),
+    /// Commands to make keys and tokens
+    #[command(subcommand)]
+    Auth(auth::Command),
     /// Commands to look into images and archives
     #[command(subcommand, hide = true)]
     Dev(dev::Command),
@@ -77,7 +83,9 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
         Some(name) if name == INSTALLER => Cli::command().name(INSTALLER).version(INSTALLER_VERSION),
         _ => Cli::command(),
     };
-    Cli::from_arg_matches(&command.try_get_matches_from(arguments)?)
+    let mut command = environment::resolve(command);
+    let matches = command.try_get_matches_from_mut(arguments);
+    Cli::from_arg_matches(&matches.map_err(|error| environment::explain(error, &command, arguments))?)
 }
 
 impl Command {
@@ -88,6 +96,7 @@ impl Command {
             Self::Ignition(command) => command.run(),
             Self::Network(command) => command.run(),
             Self::Serve(command) => command.run(),
+            Self::Auth(command) => command.run().map(|()| ExitCode::SUCCESS),
             Self::Dev(command) => command.run().map(|()| ExitCode::SUCCESS),
         }
     }

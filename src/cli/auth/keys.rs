@@ -1,0 +1,82 @@
+//! `kindling auth keys`.
+
+use std::fs::Permissions;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use clap::Args;
+use tempfile::NamedTempFile;
+
+use super::{PRIVATE, PUBLIC};
+use crate::cli::output::{print_line, print_path};
+use crate::inventory::auth::KeyTexts;
+
+/// The files of a key pair, and who may read them.
+const PRIVATE_FILE: (&str, u32) = ("ec-private-key.pem", 0o600);
+const PUBLIC_FILE: (&str, u32) = ("ec-public-key.pem", 0o644);
+
+/// Make a key pair for `serve --auth-type local`
+///
+/// The private key signs tokens, and whoever has it may do everything. No file is ever overwritten.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("where").required(true).multiple(true))]
+pub(in crate::cli) struct Keys {
+    /// Directory to write ec-private-key.pem and ec-public-key.pem to
+    #[arg(long, value_name = "DIR", group = "where")]
+    out: Option<PathBuf>,
+    /// Print EC_PRIVATE_KEY_PEM and EC_PUBLIC_KEY_PEM as lines of an environment file, with the keys in base64
+    #[arg(long, group = "where")]
+    env: bool,
+}
+
+impl Keys {
+    pub(super) fn run(self) -> Result<()> {
+        let texts = KeyTexts::generate()?;
+        if let Some(directory) = &self.out {
+            write_pair(directory, &texts)?;
+        }
+        if self.env {
+            print_line(format_args!("{PRIVATE}={}", BASE64.encode(texts.private.reveal())))?;
+            print_line(format_args!("{PUBLIC}={}", BASE64.encode(&texts.public)))?;
+        }
+        if let (Some(directory), false) = (&self.out, self.env) {
+            print_path(&directory.join(PRIVATE_FILE.0))?;
+            print_path(&directory.join(PUBLIC_FILE.0))?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes both files or none.
+fn write_pair(directory: &Path, texts: &KeyTexts) -> Result<()> {
+    std::fs::create_dir_all(directory).with_context(|| format!("{} cannot be made", directory.display()))?;
+    for (name, _) in [PRIVATE_FILE, PUBLIC_FILE] {
+        let path = directory.join(name);
+        if path.symlink_metadata().is_ok() {
+            bail!("{} is there already", path.display());
+        }
+    }
+    let private = write(directory, PRIVATE_FILE, texts.private.reveal())?;
+    if let Err(error) = write(directory, PUBLIC_FILE, &texts.public) {
+        // It is of this run, and of no use alone.
+        let _ = std::fs::remove_file(private);
+        return Err(error);
+    }
+    Ok(())
+}
+
+/// Writes a file that nobody sees before it is whole.
+fn write(directory: &Path, (name, mode): (&str, u32), text: &str) -> Result<PathBuf> {
+    let path = directory.join(name);
+    let writing = || format!("writing {}", path.display());
+    let mut file = NamedTempFile::new_in(directory).with_context(writing)?;
+    file.as_file().set_permissions(Permissions::from_mode(mode)).with_context(writing)?;
+    file.write_all(text.as_bytes()).with_context(writing)?;
+    file.as_file().sync_all().with_context(writing)?;
+    file.persist_noclobber(&path).map_err(|error| error.error).with_context(writing)?;
+    Ok(path)
+}

@@ -1,0 +1,95 @@
+//! Durations as Go writes them, `1h30m`, which is how the variables of the Assisted Installer have them.
+
+use std::time::Duration;
+
+/// What a number may be followed by, and how many nanoseconds that is. Days are ours.
+const UNITS: [(&str, u64); 9] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("µs", 1_000),
+    ("μs", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("m", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+    ("d", 86_400_000_000_000),
+];
+
+/// Reads a duration.
+pub(super) fn parse(text: &str) -> Result<Duration, String> {
+    let expected = || "expected a duration, such as 90s, 1h30m or 4h".to_owned();
+    let mut rest = text.trim();
+    if rest == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let mut sum: Option<u64> = None;
+    while !rest.is_empty() {
+        let is_of_number = |character: char| character.is_ascii_digit() || character == '.';
+        let number = rest.find(|character| !is_of_number(character)).ok_or_else(expected)?;
+        let (number, after) = rest.split_at_checked(number).ok_or_else(expected)?;
+        let unit = after.find(is_of_number).unwrap_or(after.len());
+        let (unit, after) = after.split_at_checked(unit).ok_or_else(expected)?;
+        let part = nanoseconds(number, unit).ok_or_else(expected)?;
+        sum = Some(sum.unwrap_or(0).checked_add(part).ok_or("the duration is longer than 584 years")?);
+        rest = after;
+    }
+    sum.map(Duration::from_nanos).ok_or_else(expected)
+}
+
+fn nanoseconds(number: &str, unit: &str) -> Option<u64> {
+    let (_, unit) = UNITS.iter().find(|(name, _)| *name == unit)?;
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
+        return None;
+    }
+    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    let mut sum = whole.checked_mul(*unit)?;
+    let mut weight = *unit;
+    for digit in fraction.chars() {
+        weight /= 10;
+        sum = sum.checked_add(u64::from(digit.to_digit(10)?).checked_mul(weight)?)?;
+    }
+    Some(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_those_of_go() {
+        for (text, millis) in [
+            ("0", 0),
+            ("0s", 0),
+            ("4h", 14_400_000),
+            ("1h30m", 5_400_000),
+            ("300s", 300_000),
+            ("1.5h", 5_400_000),
+            (".5s", 500),
+            ("2.s", 2_000),
+            ("1m0.25s", 60_250),
+            ("100ms1000us1000000ns", 102),
+            ("1000µs", 1),
+            ("30d", 2_592_000_000),
+        ] {
+            assert_eq!(parse(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in [
+            "",
+            "5",
+            "h",
+            "1x",
+            "-1h",
+            "1h30",
+            "1 h",
+            "1..5h",
+            ".s",
+            "1h-3m",
+            "99999999999999999999h",
+            "0x1s",
+        ] {
+            assert!(parse(text).unwrap_err().contains("expected a duration"), "{text}");
+        }
+        assert!(parse("5000000h5000000h").unwrap_err().contains("longer"));
+    }
+}

@@ -1,0 +1,60 @@
+//! Options that are variables of the environment as well.
+//!
+//! Variables have the names that the Assisted Installer gives them. Each may also be set with a prefix, which then counts
+//! more; one that is set to nothing counts as not set, since templates of deployments leave many so.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue};
+use clap::{Arg, Command};
+
+/// What variables that are meant for the Assisted Installer alone begin with.
+const PREFIX: &str = "MYAPP_";
+
+/// The value of a variable.
+pub(super) fn variable(name: &str) -> Option<OsString> {
+    let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
+    set(&format!("{PREFIX}{name}")).or_else(|| set(name))
+}
+
+/// Gives the options of a command, and of all below it, the variables that are set.
+pub(super) fn resolve(command: Command) -> Command {
+    command.mut_args(resolve_option).mut_subcommands(resolve)
+}
+
+fn resolve_option(option: Arg) -> Arg {
+    let Some(name) = option.get_env().and_then(OsStr::to_str).map(str::to_owned) else { return option };
+    let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
+    let option = option.hide_env_values(true);
+    let prefixed = format!("{PREFIX}{name}");
+    if is_set(&prefixed) {
+        return option.env(prefixed);
+    }
+    match env::var_os(&name) {
+        Some(value) if value.is_empty() => option.env(None::<&'static str>),
+        _ => option,
+    }
+}
+
+/// Adds to the error of a value which variable the value comes from, if it comes from one.
+pub(super) fn explain(mut error: clap::Error, command: &Command, arguments: &[OsString]) -> clap::Error {
+    let Some(ContextValue::String(usage)) = error.get(ContextKind::InvalidArg) else { return error };
+    let Some(option) = find(command, usage) else { return error };
+    let Some(name) = option.get_env().and_then(OsStr::to_str) else { return error };
+    let long = format!("--{}", option.get_long().unwrap_or_default());
+    let is_given = |argument: &OsString| argument.to_str().is_some_and(|text| text.starts_with(&long));
+    if env::var_os(name).is_some() && !arguments.iter().any(is_given) {
+        let tip = StyledStr::from(format!("the value is that of the variable {name}"));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
+    error
+}
+
+/// The option that an error means, by its usage.
+fn find(command: &Command, usage: &str) -> Option<Arg> {
+    let name = usage.strip_prefix("--")?.split([' ', '=', '[']).next()?;
+    let own = command.get_arguments().find(|option| option.get_long() == Some(name)).cloned();
+    own.or_else(|| command.get_subcommands().find_map(|command| find(command, usage)))
+}

@@ -1,0 +1,58 @@
+//! Who may call the service.
+
+use std::net::{IpAddr, SocketAddr};
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+
+use crate::cli::auth::KeyOptions;
+use crate::inventory::auth::Policy;
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Access")]
+pub(super) struct Access {
+    /// How tokens are judged; `none` if every address to listen on is a loopback one, and to be chosen otherwise
+    #[arg(long, env = "AUTH_TYPE", value_enum, value_name = "TYPE")]
+    auth_type: Option<AuthType>,
+    /// Let whoever reaches an address that is no loopback one do everything, with `--auth-type none`
+    #[arg(long, env = "KINDLING_ALLOW_OPEN_ACCESS")]
+    allow_open_access: bool,
+    #[command(flatten)]
+    keys: KeyOptions,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum AuthType {
+    /// Not at all: whoever reaches the service may do everything
+    None,
+    /// By the key pair of this service
+    Local,
+}
+
+impl Access {
+    /// The policy for a service on these addresses.
+    pub(super) fn policy(&self, addresses: &[SocketAddr]) -> Result<Policy> {
+        let open = addresses.iter().find(|address| !is_loopback(address.ip()));
+        match (self.auth_type, open) {
+            (Some(AuthType::Local), _) => Ok(Policy::local(self.keys.read()?)),
+            (None | Some(AuthType::None), None) => Ok(Policy::Open),
+            (None, Some(address)) => bail!(
+                "{address} can be reached from other machines, and AUTH_TYPE (--auth-type) is not set: choose `local`, for \
+                 which `kindling auth keys` makes keys, or `none`, which lets everybody who reaches it do everything"
+            ),
+            (Some(AuthType::None), Some(address)) if self.allow_open_access => {
+                tracing::warn!(%address, "whoever reaches this address may do everything, and read all pull secrets");
+                Ok(Policy::Open)
+            }
+            (Some(AuthType::None), Some(address)) => bail!(
+                "{address} can be reached from other machines, and with AUTH_TYPE=none everybody who reaches it may do \
+                 everything, and read all pull secrets: choose `local`, or say that this is meant with --allow-open-access \
+                 (KINDLING_ALLOW_OPEN_ACCESS=true)"
+            ),
+        }
+    }
+}
+
+fn is_loopback(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}

@@ -1,0 +1,153 @@
+//! `kindling serve`.
+
+mod access;
+mod catalogue;
+mod database;
+mod inventory;
+mod log;
+mod value;
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::inventory::Inventory;
+use crate::inventory::store::Store;
+
+/// Serve the inventory API
+///
+/// Every option is also a variable of the environment, as given behind it; those of the Assisted Installer have their names,
+/// and may have the prefix MYAPP_. An option counts more than its variable, and a variable without value counts as not set.
+/// Durations are written as 90s, 1h30m or 4h.
+#[derive(Debug, Args)]
+pub(super) struct Serve {
+    /// Addresses to listen on, with commas between them; port 0 is any free one
+    #[arg(
+        long,
+        env = "KINDLING_LISTEN",
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:8090",
+        value_delimiter = ',',
+        help_heading = "Addresses"
+    )]
+    listen: Vec<SocketAddr>,
+    #[command(flatten)]
+    addresses: inventory::Addresses,
+    #[command(flatten)]
+    access: access::Access,
+    #[command(flatten)]
+    database: database::Database,
+    #[command(flatten)]
+    catalogue: catalogue::CatalogueOptions,
+    #[command(flatten)]
+    infra_envs: inventory::InfraEnvs,
+    #[command(flatten)]
+    clusters: inventory::Clusters,
+    #[command(flatten)]
+    agents: inventory::Agents,
+    #[command(flatten)]
+    log: log::Log,
+}
+
+impl Serve {
+    pub(super) fn run(self) -> Result<ExitCode> {
+        self.log.begin();
+        let runtime = tokio::runtime::Runtime::new().context("the runtime cannot be started")?;
+        runtime.block_on(self.serve())?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn serve(self) -> Result<()> {
+        let mut interrupts = Interrupts::new()?;
+        // What is wrong with what was set is said before anything is touched.
+        let policy = self.access.policy(&self.listen)?;
+        let catalogue = self.catalogue.read()?;
+        let mut listeners = Vec::new();
+        for address in &self.listen {
+            let listener = TcpListener::bind(address).await;
+            listeners.push(listener.with_context(|| format!("{address} cannot be listened on"))?);
+        }
+        let Some(first) = listeners.first() else { anyhow::bail!("no address is given to listen on") };
+        let mut settings = self.addresses.settings(first.local_addr()?)?;
+        self.infra_envs.apply(&mut settings);
+        self.clusters.apply(&mut settings);
+        self.agents.apply(&mut settings)?;
+        let store = Arc::new(self.database.open().await?);
+        let inventory = Inventory::new(Arc::clone(&store) as Arc<dyn Store>, catalogue, settings, policy);
+        serve(listeners, &inventory, &mut interrupts).await?;
+        store.close().await;
+        Ok(())
+    }
+}
+
+/// Serves an inventory until somebody asks for the end, and what is under way then is done.
+async fn serve(
+    listeners: Vec<TcpListener>,
+    inventory: &Inventory,
+    interrupts: &mut Interrupts,
+) -> Result<()> {
+    let app = crate::http::app(inventory);
+    let (end, ended) = watch::channel(false);
+    let mut servers = JoinSet::new();
+    for listener in listeners {
+        let address = listener.local_addr()?;
+        let mut ended = ended.clone();
+        let ended = async move {
+            // An error is the end of the sender, and so of everything.
+            let _ = ended.wait_for(|ended| *ended).await;
+        };
+        servers.spawn(crate::http::serve(listener, app.clone(), ended));
+        announce(address);
+    }
+    interrupts.next().await;
+    tracing::info!("ending: requests that are under way are finished");
+    end.send_replace(true);
+    let drained = async {
+        while let Some(server) = servers.join_next().await {
+            server.context("a server failed")??;
+        }
+        anyhow::Ok(())
+    };
+    tokio::select! {
+        drained = drained => drained,
+        () = interrupts.next() => {
+            tracing::warn!("ending at once: asked for it again");
+            Ok(())
+        }
+    }
+}
+
+/// Tells that connections are taken. Nobody has to read it.
+fn announce(address: SocketAddr) {
+    let _ = writeln!(std::io::stdout(), "listening on http://{address}");
+    tracing::info!(%address, "listening");
+}
+
+/// The ways in which somebody asks the program to end.
+struct Interrupts {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Interrupts {
+    fn new() -> Result<Self> {
+        let listen = |kind| signal(kind).context("signals cannot be listened to");
+        Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+    }
+
+    /// Done when somebody asks.
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Values of options, read with the reason for each mistake.
+
+use std::net::IpAddr;
+
+use crate::images::ImageType;
+use ignition::network::Generation;
+
+/// A switch, in any of the forms that Go takes.
+pub(super) fn switch(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+        _ => Err("expected true or false".to_owned()),
+    }
+}
+
+/// The kind of image that infra-envs may have without asking for it.
+pub(super) fn image_type(text: &str) -> Result<ImageType, String> {
+    let usual = [ImageType::Full, ImageType::Minimal];
+    let found = usual.into_iter().find(|kind| kind.as_str() == text);
+    found.ok_or_else(|| format!("expected {} or {}", ImageType::Full, ImageType::Minimal))
+}
+
+/// A version of OpenShift.
+pub(super) fn version(text: &str) -> Result<String, String> {
+    match Generation::for_version_with_first("", text) {
+        Some(_) => Ok(text.to_owned()),
+        None => Err("expected a version, such as 4.18".to_owned()),
+    }
+}
+
+/// A network of version 4.
+pub(super) fn network_v4(text: &str) -> Result<String, String> {
+    network(text, IpAddr::is_ipv4, 32).ok_or_else(|| "expected a network, such as 10.128.0.0/14".to_owned())
+}
+
+/// A network of version 6.
+pub(super) fn network_v6(text: &str) -> Result<String, String> {
+    network(text, IpAddr::is_ipv6, 128).ok_or_else(|| "expected a network, such as fd01::/48".to_owned())
+}
+
+fn network(text: &str, is_of_version: impl Fn(&IpAddr) -> bool, longest: u8) -> Option<String> {
+    let (address, prefix) = text.split_once('/')?;
+    let is_address = address.parse().is_ok_and(|address| is_of_version(&address));
+    let is_prefix = prefix.parse::<u8>().is_ok_and(|prefix| prefix <= longest);
+    (is_address && is_prefix).then(|| text.to_owned())
+}
+
+/// An origin of pages.
+pub(super) fn origin(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    let is_origin = text.bytes().all(|byte| byte.is_ascii_graphic()) && text.matches('*').count() <= 1;
+    match is_origin {
+        true => Ok(text.trim_end_matches('/').to_owned()),
+        false => Err("expected an origin, such as https://ui.example.com, with at most one *".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_are_of_their_version() {
+        network_v4("10.128.0.0/14").unwrap();
+        network_v6("fd01::/48").unwrap();
+        for text in ["", "10.0.0.0", "10.0.0.0/33", "fd01::/48", "10.0.0/8", "10.0.0.0/8/8", "10.0.0.0/-1"] {
+            network_v4(text).unwrap_err();
+        }
+        network_v6("10.128.0.0/14").unwrap_err();
+        network_v6("fd01::/129").unwrap_err();
+    }
+}
