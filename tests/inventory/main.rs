@@ -10,3 +10,4 @@ mod openapi;
 mod router;
 mod sequences;
 mod service;
+mod store;

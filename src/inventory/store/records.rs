@@ -103,7 +103,11 @@ impl Records {
     where
         F: Future<Output = Result<(Change, T), Refusal>>,
     {
-        for _ in 0..MOST_ATTEMPTS {
+        for attempt in 0..MOST_ATTEMPTS {
+            if attempt > 2 {
+                // Among many, it is better to come a little later than to be overtaken again.
+                tokio::time::sleep(Duration::from_millis(attempt)).await;
+            }
             let (change, value) = plan().await?;
             if change.is_empty() || self.0.commit(change.0).await? == Outcome::Done {
                 return Ok(value);

@@ -1,0 +1,104 @@
+//! A process that is killed while it writes loses nothing of what it said was written.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use futures_util::future::join_all;
+use kindling::inventory::event::{Event, EventQuery, Severity};
+use kindling::inventory::id::ClusterId;
+use kindling::inventory::store::{Changes, Key, Kind, Outcome, SqlStore, Step, Store};
+use sqlx::{AnyConnection, Connection, Row as _};
+use uuid::Uuid;
+
+use super::{block_on, host_of, infra_env, on_postgres, on_sqlite, process, row, task};
+
+const WRITERS: usize = 8;
+
+/// Writes infra-envs with one host and one event each, and prints the id of each that is written.
+#[test]
+#[ignore = "the process that others kill"]
+fn process_that_writes() {
+    let url = task();
+    block_on(async {
+        let store = SqlStore::open(&url).await.unwrap();
+        let write = async || loop {
+            let env = infra_env();
+            let told = Event::now("made", Severity::Info, "made").of_cluster(Some(ClusterId(env.id)));
+            let steps = vec![Step::Insert(row(env)), Step::Require(env), Step::Insert(row(host_of(env)))];
+            let outcome = store.commit(Changes { steps, events: vec![told] }).await.unwrap();
+            assert_eq!(outcome, Outcome::Done);
+            println!("written {}", env.id);
+        };
+        join_all((0..WRITERS).map(|_| write())).await;
+    });
+}
+
+/// Lets a process write until it has said so often enough, kills it, and gives what it said was written.
+fn killed_after(url: &str, lines: usize) -> Vec<Uuid> {
+    let mut child =
+        process("store::crash::process_that_writes", url).stderr(Stdio::inherit()).spawn().unwrap();
+    let output = BufReader::new(child.stdout.take().unwrap());
+    let mut written = Vec::new();
+    // A last line may be torn: only the parts of whole lines count.
+    for line in output.lines().map_while(Result::ok) {
+        let id = line.split_once("written ").and_then(|(_, id)| id.parse::<Uuid>().ok());
+        written.extend(id);
+        if written.len() == lines {
+            // Goes on to read what was said before the end.
+            child.kill().unwrap();
+        }
+    }
+    child.wait().unwrap();
+    assert!(written.len() >= lines, "{} of {lines}", written.len());
+    written
+}
+
+/// All of what was written is there, and of what was not, nothing or all.
+async fn check(store: &SqlStore, written: &[Uuid]) {
+    for &id in written {
+        let key = Key { kind: Kind::InfraEnv, parent: None, id };
+        assert!(store.get(key).await.unwrap().is_some(), "{id} is lost");
+    }
+    let all = |kind| kindling::inventory::store::Filter::all(kind);
+    let envs = store.list(all(Kind::InfraEnv)).await.unwrap();
+    let hosts = store.list(all(Kind::Host)).await.unwrap();
+    let mut parents: Vec<_> = hosts.iter().map(|host| host.key.parent.unwrap()).collect();
+    let mut ids: Vec<_> = envs.iter().map(|env| env.key.id).collect();
+    let told = store.events(&EventQuery::default()).await.unwrap().events;
+    let mut told: Vec<_> = told.iter().map(|event| event.cluster.unwrap().0).collect();
+    for list in [&mut parents, &mut ids, &mut told] {
+        list.sort();
+    }
+    assert!(parents == ids && told == ids, "{} {} {}", ids.len(), parents.len(), told.len());
+    assert!(ids.len() <= written.len() + 8 * WRITERS, "{} of {}", ids.len(), written.len());
+}
+
+#[test]
+fn sqlite_keeps_what_was_written_before_a_kill() {
+    on_sqlite(async |fixture| {
+        let mut written = Vec::new();
+        for round in 0..6 {
+            fixture.store.close().await;
+            written.extend(killed_after(&fixture.url, 1 + 97 * round));
+            let mut connection = AnyConnection::connect(&fixture.url).await.unwrap();
+            let found = sqlx::query("PRAGMA integrity_check").fetch_all(&mut connection).await.unwrap();
+            let found: Vec<String> = found.iter().map(|row| row.get(0)).collect();
+            assert_eq!(found, ["ok"]);
+            connection.close().await.unwrap();
+            let store = SqlStore::open(&fixture.url).await.unwrap();
+            check(&store, &written).await;
+            store.close().await;
+        }
+    });
+}
+
+#[test]
+fn postgres_keeps_what_was_written_before_a_kill() {
+    on_postgres(async |fixture| {
+        let mut written = Vec::new();
+        for round in 0..4 {
+            written.extend(killed_after(&fixture.url, 1 + 97 * round));
+            check(&fixture.store, &written).await;
+        }
+    });
+}

@@ -1,0 +1,147 @@
+//! Opening a database, and being told why that cannot be.
+
+use std::error::Error;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use kindling::inventory::store::{SqlStore, Step, Store, StoreError};
+use sqlx::{AnyConnection, Connection, Executor};
+use tempfile::TempDir;
+
+use super::{block_on, cluster, on_each_store, on_postgres, on_sqlite, row};
+
+/// An error with its reasons.
+fn chain(error: &StoreError) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    text
+}
+
+#[test]
+fn what_was_closed_is_there_when_it_is_opened_again() {
+    on_each_store(async |fixture| {
+        let key = cluster();
+        fixture.done([Step::Insert(row(key))]).await;
+        fixture.store.close().await;
+        let again = SqlStore::open(&fixture.url).await.unwrap();
+        assert_eq!(again.get(key).await.unwrap(), Some(row(key)));
+        again.close().await;
+    });
+}
+
+#[test]
+fn all_files_are_for_their_owner_alone() {
+    block_on(async {
+        let directory = TempDir::new().unwrap();
+        let within = directory.path().join("new");
+        let store = SqlStore::open_file(&within.join("kindling.db")).await.unwrap();
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&within).unwrap() {
+            let entry = entry.unwrap();
+            assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{entry:?}");
+            names.push(entry.file_name().into_string().unwrap());
+        }
+        names.sort();
+        assert_eq!(names, ["kindling.db", "kindling.db-lock", "kindling.db-shm", "kindling.db-wal"]);
+        assert_eq!(fs::metadata(&within).unwrap().permissions().mode() & 0o777, 0o700);
+        store.close().await;
+    });
+}
+
+#[test]
+fn a_file_may_have_any_name() {
+    block_on(async {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("a b?c#d%41&ü.db");
+        let store = SqlStore::open_file(&path).await.unwrap();
+        assert!(path.exists());
+        store.close().await;
+    });
+}
+
+#[test]
+fn a_file_that_is_in_use_is_refused_here_and_to_other_processes() {
+    on_sqlite(async |fixture| {
+        let error = SqlStore::open(&fixture.url).await.unwrap_err();
+        assert!(matches!(error, StoreError::InUse { .. }), "{error}");
+        let output = Command::new(env!("CARGO_BIN_EXE_kindling"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--database-url", &fixture.url])
+            .output()
+            .unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && message.contains("is in use"), "{message}");
+        let key = cluster();
+        fixture.done([Step::Insert(row(key))]).await;
+    });
+}
+
+#[test]
+fn a_database_of_a_newer_version_is_refused() {
+    on_each_store(async |fixture| {
+        fixture.store.close().await;
+        let mut connection = AnyConnection::connect(&fixture.url).await.unwrap();
+        let statement = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
+                         SELECT 9999, 'later', success, checksum, 0 FROM _sqlx_migrations WHERE version = 1";
+        connection.execute(statement).await.unwrap();
+        connection.close().await.unwrap();
+        let error = SqlStore::open(&fixture.url).await.unwrap_err();
+        assert!(matches!(error, StoreError::Newer { version: 9999, .. }), "{error}");
+        assert!(error.to_string().contains("newer Kindling"), "{error}");
+    });
+}
+
+#[test]
+fn no_message_has_the_password() {
+    block_on(async {
+        let urls = [
+            "postgres://me:hidden@127.0.0.1:1/kindling",
+            "postgres://me:hid@den@127.0.0.1:1/kindling?password=hidden",
+            "postgresql://me:hidden@127.0.0.1:99999/kindling",
+            "mysql://me:hidden@127.0.0.1/kindling",
+        ];
+        for url in urls {
+            let message = chain(&SqlStore::open(url).await.unwrap_err());
+            assert!(!message.contains("hid"), "{message}");
+        }
+    });
+}
+
+#[test]
+fn what_is_no_database_is_refused() {
+    block_on(async {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("text");
+        fs::write(&path, "no database, but a text that is long enough for a header ".repeat(30)).unwrap();
+        let error = SqlStore::open_file(&path).await.unwrap_err();
+        assert!(matches!(error, StoreError::Open { .. }), "{}", chain(&error));
+        assert!(error.to_string().contains("text"), "{error}");
+        assert!(matches!(SqlStore::open_file(directory.path()).await, Err(StoreError::Open { .. })));
+        let missing = format!("sqlite://{}?mode=rw", directory.path().join("none").display());
+        assert!(matches!(SqlStore::open(&missing).await, Err(StoreError::File { .. })));
+        assert!(matches!(SqlStore::open("sqlite::memory:").await, Err(StoreError::Memory)));
+    });
+}
+
+#[test]
+fn replicas_may_start_at_once() {
+    on_postgres(async |fixture| {
+        let mut connection = AnyConnection::connect(&fixture.url).await.unwrap();
+        connection
+            .execute("DROP TABLE records; DROP TABLE events; DROP TABLE _sqlx_migrations")
+            .await
+            .unwrap();
+        connection.close().await.unwrap();
+        let opened = futures_util::future::join_all((0..6).map(|_| SqlStore::open(&fixture.url))).await;
+        for store in opened {
+            let store = store.unwrap();
+            store.ping().await.unwrap();
+            store.close().await;
+        }
+    });
+}
