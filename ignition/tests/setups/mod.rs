@@ -14,7 +14,7 @@ use ignition::document::Document;
 use ignition::network::{Generation, HostNetwork, IgnitionFiles, KeyfileCache, MacInterface, Networks};
 use ignition::resource;
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub(crate) const KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
@@ -97,6 +97,25 @@ pub(crate) fn full() -> Discovery {
     infra_env.mirrors = Some(mirrors());
     discovery.static_network = Some(network());
     discovery
+}
+
+/// The length of [`override_text`], at least.
+pub(crate) const OVERRIDE_LEN: usize = 20 << 10;
+
+/// What somebody wants to have otherwise: files, a password and a unit, in 20 KiB.
+pub(crate) fn override_text() -> String {
+    let file = |number: usize| {
+        json!({"path": format!("/etc/extra/{number}.conf"), "mode": 420, "overwrite": true, "user": {"name": "root"},
+            "contents": {"source": format!("data:,{}", "setting%20=%20value%0A".repeat(40))}})
+    };
+    let count = OVERRIDE_LEN / file(0).to_string().len() + 1;
+    let config = json!({
+        "ignition": {"version": "3.2.0"},
+        "passwd": {"users": [{"name": "core", "passwordHash": "$6$salt$hash", "groups": ["sudo"]}]},
+        "storage": {"files": (0..count).map(file).collect::<Vec<_>>()},
+        "systemd": {"units": [{"name": "multipathd.service", "enabled": false}]},
+    });
+    config.to_string()
 }
 
 /// All combinations of what makes files and units appear, with names.
