@@ -354,6 +354,61 @@ fn of_several_faults_the_same_is_told_every_time() {
     assert!(text.contains("gone1") && !text.contains("gone2"), "{text}");
 }
 
+/// Interfaces that the generator refuses, and some that it takes; `%` is a number, `@` the one of another.
+const FAULTS: [&str; 16] = [
+    "{name: i%, type: ethernet, ipv6: {enabled: true, autoconf: true}}",
+    "{name: i%, type: ethernet, ethtool: {feature: {b-%: true, a-%: true, c-@: false}}}",
+    "{name: i%, type: ethernet, alt-names: [{name: same}, {name: i@}]}",
+    "{name: i%, type: ethernet, profile-name: i@}",
+    "{name: i%, type: ethernet, controller: i@}",
+    "{name: i%, type: ethernet, copy-mac-from: i@}",
+    "{name: i%, type: ethernet, ethernet: {sr-iov: {total-vfs: 1, vfs: [{id: 7}]}}}",
+    "{name: i%, type: veth, veth: {peer: i@}}",
+    "{name: i%, type: vlan, vlan: {id: 4, base-iface: i@}}",
+    "{name: i%, type: vrf, vrf: {port: [i@], route-table-id: 0}}",
+    "{name: i%, type: bond, link-aggregation: {mode: balance-rr, port: [i@], ports-config: [{name: p%}, {name: q%}]}}",
+    "{name: i%, type: bond, link-aggregation: {mode: balance-rr, port: [i@, p%], options: {miimon: 9, arp_interval: 9}}}",
+    "{name: i%, type: infiniband, infiniband: {mode: datagram, pkey: '0xffff'}}",
+    "{name: i%, type: linux-bridge, bridge: {port: [{name: i@}, {name: p%}]}}",
+    "{name: i%, type: dummy, state: absent}",
+    "{name: i%, type: ovs-bridge, bridge: {port: [{name: i@}, {name: o%, link-aggregation: {mode: balance-slb, port: [{name: p%}]}}]}}",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn random_faults_are_told_alike(
+        chosen in prop::collection::vec((0..FAULTS.len(), 0_usize..6), 1..6),
+        routes in prop::collection::vec(0_usize..7, 0..4),
+        server in prop::option::of("(192\\.0\\.2\\.1|fe80::1%i0|2001:db8::1)"),
+    ) {
+        let interface = |(number, (fault, other)): (usize, &(usize, usize))| {
+            let text = FAULTS[*fault].replace('%', &number.to_string()).replace('@', &other.to_string());
+            format!("- {text}\n")
+        };
+        let mut document = "interfaces:\n".to_owned();
+        document.extend(chosen.iter().enumerate().map(interface));
+        if !routes.is_empty() {
+            document += "routes:\n  config:\n";
+        }
+        for route in routes {
+            document += &format!("  - {{destination: 198.51.{route}.0/24, next-hop-interface: i{route}, next-hop-address: 192.0.2.1}}\n");
+        }
+        if let Some(server) = server {
+            document += &format!("dns-resolver: {{config: {{server: ['{server}']}}}}\n");
+        }
+        let told = || match keyfiles(document.as_bytes()) {
+            Ok(files) => format!("{files:?}"),
+            Err(error) => format!("{error:?}"),
+        };
+        let first = told();
+        for _ in 0..12 {
+            prop_assert_eq!(&told(), &first, "{}", document);
+        }
+    }
+}
+
 /// What the generator says of a document that the rules would have refused before.
 fn keyfiles_text(document: &str) -> String {
     let text = || {
