@@ -192,7 +192,7 @@ pub(super) fn minor_of(version: &str) -> Option<&str> {
 
 fn read_os_image(element: &Element<'_>) -> Result<OsImage, CatalogueError> {
     let openshift_version = element.text("openshift_version")?;
-    if Version::parse(openshift_version).is_none() || minor_of(openshift_version).is_none() {
+    if Version::parse(openshift_version).is_none() {
         return Err(
             element.error("openshift_version", format_args!("is {openshift_version:?}, which is no version"))
         );

@@ -328,9 +328,8 @@ fn without_multi(version: &str) -> &str {
 fn read_release(element: &Element<'_>) -> Result<ReleaseImage, CatalogueError> {
     let version_of = |key: &'static str| {
         let text = element.text(key)?;
-        let is_version = minor_of(text).is_some() && Version::parse(text).is_some();
         let wrong = || element.error(key, format_args!("is {text:?}, which is no version"));
-        if is_version { Ok(text) } else { Err(wrong()) }
+        if Version::parse(text).is_some() { Ok(text) } else { Err(wrong()) }
     };
     let (openshift_version, version) = (version_of("openshift_version")?, version_of("version")?);
     let name = element.text("cpu_architecture")?;

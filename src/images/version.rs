@@ -27,7 +27,7 @@ enum Part {
 }
 
 impl Version {
-    /// Reads a version of one to three numbers.
+    /// Reads a version of two or three numbers.
     ///
     /// # Examples
     ///
@@ -47,11 +47,11 @@ impl Version {
             None => (text, Stage::Released),
         };
         let mut version = Self { numbers: [0; 3], stage };
-        let mut numbers = numbers.split('.');
-        for (place, number) in version.numbers.iter_mut().zip(numbers.by_ref()) {
-            *place = digits(number)?;
+        let numbers: Vec<_> = numbers.splitn(4, '.').map(digits).collect::<Option<_>>()?;
+        for (place, number) in version.numbers.iter_mut().zip(&numbers) {
+            *place = *number;
         }
-        numbers.next().is_none().then_some(version)
+        (2..=3).contains(&numbers.len()).then_some(version)
     }
 
     /// The release of two numbers: `4.14`, say.
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn what_is_no_version_is_none() {
         for text in
-            ["", "latest", "4.", "4.14.0.1", "v4.14", "4.-1", "+4.1", "4.14-", "4.14-rc..1", "4.14-a b"]
+            ["", "latest", "4", "4.", "4.14.0.1", "v4.14", "4.-1", "+4.1", "4.14-", "4.14-rc..1", "4.14-a b"]
         {
             assert_eq!(Version::parse(text), None, "{text:?}");
         }

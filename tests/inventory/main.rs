@@ -5,9 +5,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
+mod cluster_rules;
+mod cluster_sequences;
+mod clusters;
 mod infra_envs;
 mod openapi;
 mod router;
 mod sequences;
 mod service;
 mod store;
+mod versions;

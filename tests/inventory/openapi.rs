@@ -88,7 +88,8 @@ fn answers_are_those_of_the_document() {
 async fn parameters(service: &Service) -> String {
     let body = json!({"name": "schemathesis", "pull_secret": PULL_SECRET, "openshift_version": "4.18"});
     let infra_env = service.post("/v2/infra-envs", &body).await.expect(201);
-    format!("[parameters]\ninfra_env_id = {}\n", infra_env["id"])
+    let cluster = service.post("/v2/clusters", &body).await.expect(201);
+    format!("[parameters]\ninfra_env_id = {}\ncluster_id = {}\n", infra_env["id"], cluster["id"])
 }
 
 fn schemathesis() -> Option<PathBuf> {

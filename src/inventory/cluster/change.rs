@@ -55,7 +55,7 @@ pub(super) fn change(
 fn check_fixed(record: &ClusterRecord, params: &ClusterUpdateParams) -> Result<(), Refusal> {
     fn same<T: PartialEq>(key: &str, asked: Option<&T>, found: Option<&T>) -> Result<(), Refusal> {
         match asked {
-            Some(_) if asked != found => Err(Refusal::bad(format!("{key} of a cluster cannot change"))),
+            Some(_) if asked != found => Err(Refusal::malformed(format!("{key} in body cannot be changed"))),
             _ => Ok(()),
         }
     }
@@ -96,6 +96,7 @@ fn apply_topology(record: &mut ClusterRecord, params: &ClusterUpdateParams) -> R
         platform: params.platform.clone(),
         user_managed_networking: params.user_managed_networking,
         present: record.spec.platform.clone(),
+        is_user_managed: record.spec.user_managed_networking,
         is_single_node: record.control_plane_count == 1,
         architecture: record.cpu_architecture,
     };
@@ -172,9 +173,8 @@ fn apply_plain(spec: &mut ClusterSpec, params: ClusterUpdateParams) {
     if let Some(asked) = params.ignition_endpoint {
         spec.ignition_endpoint = std::mem::take(&mut spec.ignition_endpoint).changed_to(asked);
     }
-    if let Some(load_balancer) = params.load_balancer {
-        spec.load_balancer = Some(load_balancer.balancer_type);
-    }
+    let load_balancer = params.load_balancer.and_then(|load_balancer| load_balancer.balancer_type);
+    spec.load_balancer = load_balancer.or(spec.load_balancer);
     set(&mut spec.olm_operators, params.olm_operators);
     set(&mut spec.operator_bundles, params.operator_bundles);
     set(&mut spec.tags, params.tags);

@@ -63,6 +63,7 @@ fn spec(params: &ClusterCreateParams, base: &Base, settings: &Settings) -> Resul
         platform: params.platform.clone(),
         user_managed_networking: params.user_managed_networking,
         present: None,
+        is_user_managed: false,
         is_single_node: base.masters == 1,
         architecture: Some(base.architecture),
     };
@@ -94,9 +95,7 @@ fn spec(params: &ClusterCreateParams, base: &Base, settings: &Settings) -> Resul
         ignition_endpoint: IgnitionEndpoint::default()
             .changed_to(params.ignition_endpoint.clone().unwrap_or_default()),
         load_balancer: Some(
-            params
-                .load_balancer
-                .map_or(LoadBalancerType::default(), |load_balancer| load_balancer.balancer_type),
+            params.load_balancer.and_then(|load_balancer| load_balancer.balancer_type).unwrap_or_default(),
         ),
         olm_operators: params.olm_operators.clone().unwrap_or_default(),
         operator_bundles: params.operator_bundles.clone().unwrap_or_default(),

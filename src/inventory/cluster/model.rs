@@ -1,6 +1,6 @@
 //! Clusters as clients see them.
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -8,8 +8,8 @@ use uuid::Uuid;
 use super::network::Subnet;
 use super::parts::{
     ClusterKind, ClusterNetwork, ClusterStatus, DiskEncryption, HighAvailabilityMode, HostNetwork,
-    IgnitionEndpoint, LoadBalancer, MonitoredOperator, Network, NetworkType, NodeRoles, OlmOperator,
-    OperatorBundle, Platform, Vip,
+    IgnitionEndpoint, KnownPlatform, LoadBalancer, MonitoredOperator, Network, NetworkType, NodeRoles,
+    OlmOperator, OperatorBundle, Vip,
 };
 use super::record::ClusterRecord;
 use crate::images::ReleaseArchitecture;
@@ -104,9 +104,7 @@ pub struct Cluster {
     #[serde(skip_serializing_if = "is_zero")]
     pub total_host_count: i64,
     /// What it stands on.
-    #[serde(serialize_with = "or_empty_object")]
-    #[schema(value_type = KnownPlatform)]
-    pub platform: Option<Platform>,
+    pub platform: KnownPlatform,
     /// Who may log in, one key a line.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub ssh_public_key: String,
@@ -148,9 +146,7 @@ pub struct Cluster {
     /// Where machines that join it get their configuration.
     pub ignition_endpoint: IgnitionEndpoint,
     /// What balances its load.
-    #[serde(serialize_with = "or_empty_object")]
-    #[schema(value_type = LoadBalancer)]
-    pub load_balancer: Option<LoadBalancer>,
+    pub load_balancer: LoadBalancer,
     /// Its operators.
     pub monitored_operators: Vec<MonitoredOperator>,
     /// Operators that belong together and that it shall have.
@@ -211,14 +207,6 @@ fn is_zero(number: &i64) -> bool {
     *number == 0
 }
 
-/// What is not known is an object with nothing in it.
-fn or_empty_object<T: Serialize, S: Serializer>(part: &Option<T>, serializer: S) -> Result<S::Ok, S::Error> {
-    match part {
-        Some(part) => part.serialize(serializer),
-        None => Progress {}.serialize(serializer),
-    }
-}
-
 /// The hosts of a cluster, as far as an answer has them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hosts {
@@ -275,7 +263,7 @@ impl Cluster {
             total_host_count: hosts.counts.total,
             name: spec.name,
             base_dns_domain: spec.base_dns_domain,
-            platform: spec.platform,
+            platform: spec.platform.into(),
             ssh_public_key: spec.ssh_public_key,
             http_proxy: spec.http_proxy,
             https_proxy: spec.https_proxy,
@@ -291,7 +279,7 @@ impl Cluster {
             hyperthreading: spec.hyperthreading,
             disk_encryption: spec.disk_encryption,
             ignition_endpoint: spec.ignition_endpoint,
-            load_balancer: spec.load_balancer.map(|balancer_type| LoadBalancer { balancer_type }),
+            load_balancer: LoadBalancer { balancer_type: spec.load_balancer },
             operator_bundles: spec.operator_bundles,
             progress: Progress {},
             last_installation_preparation: LastInstallationPreparation { status: "not_started" },
@@ -332,17 +320,4 @@ fn monitored_operators(id: ClusterId, operators: &[OlmOperator]) -> Vec<Monitore
         source_bundles: Vec::new(),
     };
     operators.iter().map(monitored).collect()
-}
-
-/// What a cluster stands on: a platform, or nothing that is known of it.
-#[derive(Debug, ToSchema)]
-#[schema(as = known_platform)]
-#[expect(dead_code, reason = "the type describes values; it is never made")]
-struct KnownPlatform {
-    /// What it is.
-    #[schema(rename = "type", required = false)]
-    platform_type: super::parts::PlatformType,
-    /// More of an external one.
-    #[schema(required = false)]
-    external: super::parts::ExternalPlatform,
 }

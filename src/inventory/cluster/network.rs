@@ -1,5 +1,6 @@
 //! Networks, and the rules for those of a cluster.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 
@@ -33,7 +34,7 @@ impl PartialSchema for Subnet {
 }
 
 impl ToSchema for Subnet {
-    fn name() -> std::borrow::Cow<'static, str> {
+    fn name() -> Cow<'static, str> {
         "subnet".into()
     }
 }

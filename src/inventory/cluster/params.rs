@@ -281,6 +281,7 @@ fn accept_what_was_shown(body: &mut Value) {
     for key in SHOWN_ONLY {
         map.shift_remove(key);
     }
+    // What a cluster that this service does not install stands on may be unknown.
     if map.get("platform").and_then(Value::as_object).is_some_and(serde_json::Map::is_empty) {
         map.shift_remove("platform");
     }

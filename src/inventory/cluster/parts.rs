@@ -1,7 +1,11 @@
 //! The parts of clusters: clients send and see them, and they are kept as they are.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 use super::network::Subnet;
 use crate::inventory::id::{ClusterId, HostId};
@@ -94,14 +98,25 @@ impl PlatformType {
 }
 
 /// Who manages the nodes of an external platform.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[schema(as = cloud_controller_manager)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum CloudControllerManager {
     /// Nobody.
     #[serde(rename = "")]
     Nobody,
     /// A controller of the platform's.
     External,
+}
+
+impl PartialSchema for CloudControllerManager {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["", "External"])).build().into()
+    }
+}
+
+impl ToSchema for CloudControllerManager {
+    fn name() -> Cow<'static, str> {
+        "cloud_controller_manager".into()
+    }
 }
 
 /// A platform that brings its own part of the cluster.
@@ -136,6 +151,25 @@ impl Platform {
     #[must_use]
     pub fn of(platform_type: PlatformType) -> Self {
         Self { platform_type, external: None }
+    }
+}
+
+/// What a cluster stands on, as far as it is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = known_platform)]
+pub struct KnownPlatform {
+    /// What it is.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub platform_type: Option<PlatformType>,
+    /// More of an external one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub external: Option<ExternalPlatform>,
+}
+
+impl From<Option<Platform>> for KnownPlatform {
+    fn from(platform: Option<Platform>) -> Self {
+        let Some(Platform { platform_type, external }) = platform else { return Self::default() };
+        Self { platform_type: Some(platform_type), external }
     }
 }
 
@@ -232,9 +266,8 @@ pub enum LoadBalancerType {
 #[schema(as = load_balancer)]
 pub struct LoadBalancer {
     /// Who does.
-    #[serde(rename = "type", default)]
-    #[schema(required = false)]
-    pub balancer_type: LoadBalancerType,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub balancer_type: Option<LoadBalancerType>,
 }
 
 /// A network of pods.

@@ -52,6 +52,8 @@ pub(super) struct PlatformRequest {
     pub(super) user_managed_networking: Option<bool>,
     /// What it stands on until now.
     pub(super) present: Option<Platform>,
+    /// Whether its owner manages what connects its machines until now.
+    pub(super) is_user_managed: bool,
     /// Whether it is one machine.
     pub(super) is_single_node: bool,
     /// The processor of its machines.
@@ -100,7 +102,7 @@ impl PlatformRequest {
             }
             None | External => true,
             Baremetal => false,
-            Nutanix | Vsphere => asked.unwrap_or(false),
+            Nutanix | Vsphere => asked.unwrap_or(self.is_user_managed),
         };
         Ok((platform, user_managed))
     }
@@ -146,6 +148,7 @@ mod tests {
             platform: platform(asked),
             user_managed_networking: managed,
             present: None,
+            is_user_managed: false,
             is_single_node: false,
             architecture: Some(ReleaseArchitecture::default()),
         };
@@ -208,5 +211,8 @@ mod tests {
         assert_eq!(found(true, PlatformType::Baremetal), ("none".to_owned(), true));
         assert_eq!(found(false, PlatformType::External), ("baremetal".to_owned(), false));
         assert_eq!(found(false, PlatformType::Nutanix), ("nutanix".to_owned(), false));
+        let managed = |request: &mut PlatformRequest| request.is_user_managed = true;
+        assert_eq!(resolve("vsphere", None, managed), Ok(("vsphere".to_owned(), true)));
+        assert_eq!(resolve("baremetal", None, managed), Ok(("baremetal".to_owned(), false)));
     }
 }

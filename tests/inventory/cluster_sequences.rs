@@ -1,0 +1,112 @@
+//! Random sequences of changes of a cluster: what is shown is what was sent, and what is refused changes nothing.
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::{Map, Value, json};
+
+use crate::clusters::{path, register};
+use crate::service::{Service, on_each_database};
+
+/// The keys that changes set, with the values that they may have.
+fn choices() -> Vec<(&'static str, Vec<Value>)> {
+    vec![
+        ("name", vec![json!("one"), json!("two")]),
+        ("base_dns_domain", vec![json!(""), json!("example.com")]),
+        ("api_vip_dns_name", vec![json!("api.one.example.com"), json!("api.two.example.com")]),
+        ("control_plane_count", vec![json!(3), json!(4), json!(5)]),
+        ("cluster_networks", vec![json!([]), json!([{"cidr": "10.0.0.0/14", "host_prefix": 23}])]),
+        ("service_networks", vec![json!([]), json!([{"cidr": "172.30.0.0/16"}, {"cidr": "fd02::/112"}])]),
+        ("machine_networks", vec![json!([]), json!([{"cidr": "192.0.2.0/24"}])]),
+        ("network_type", vec![json!("OVNKubernetes"), json!("Cilium")]),
+        ("hyperthreading", vec![json!("all"), json!("masters,workers")]),
+        ("schedulable_masters", vec![json!(true), json!(false)]),
+        ("load_balancer", vec![json!({"type": "user-managed"}), json!({"type": "cluster-managed"})]),
+        ("operator_bundles", vec![json!([]), json!([{"id": "one", "optional_operators": []}])]),
+        ("tags", vec![json!(""), json!("one,two")]),
+        ("http_proxy", vec![json!(""), json!("http://10.0.0.1:3128")]),
+        ("no_proxy", vec![json!(""), json!("*")]),
+        ("additional_ntp_source", vec![json!(""), json!("a.example.com")]),
+        ("platform", vec![json!({"type": "vsphere"}), json!({"type": "nutanix"})]),
+        ("user_managed_networking", vec![json!(true), json!(false)]),
+    ]
+}
+
+/// Values that are refused whatever the cluster is like.
+fn refused() -> Vec<Value> {
+    vec![
+        json!({"tags": ","}),
+        json!({"control_plane_count": 7}),
+        json!({"machine_networks": [{"cidr": "192.0.2.1/24"}]}),
+        json!({"http_proxy": "ftp://x"}),
+        json!({"status": "ready", "unknown": 1}),
+    ]
+}
+
+/// One change: for each key, which value it gets, if any; and which refused value comes with it, if any.
+fn change() -> impl Strategy<Value = (Vec<Option<usize>>, Option<usize>)> {
+    let picks: Vec<_> =
+        choices().iter().map(|(_, values)| prop::option::weighted(0.3, 0..values.len())).collect();
+    (picks, prop::option::weighted(0.2, 0..refused().len()))
+}
+
+/// What is shown of the keys that changes set, in the form in which they are sent.
+fn shown(cluster: &Value) -> Map<String, Value> {
+    let id = &cluster["id"];
+    let plain = |key: &str| match cluster.get(key) {
+        None => json!(""),
+        Some(Value::Array(items)) => {
+            let mut items = items.clone();
+            for item in items.iter_mut().filter_map(Value::as_object_mut) {
+                let of = item.shift_remove("cluster_id");
+                assert!(of.is_none_or(|of| of == *id));
+            }
+            items.into()
+        }
+        Some(value) => value.clone(),
+    };
+    choices().iter().map(|(key, _)| ((*key).to_owned(), plain(key))).collect()
+}
+
+async fn play(
+    service: &Service,
+    changes: &[(Vec<Option<usize>>, Option<usize>)],
+) -> Result<(), TestCaseError> {
+    // A platform that goes with both kinds of networking, so that each key is by itself.
+    let made = register(service, &json!({"platform": {"type": "vsphere"}})).await;
+    let mut before = made.clone();
+    for (picks, spoiled) in changes {
+        let mut expected = shown(&before);
+        let mut body = Map::new();
+        for ((key, values), pick) in choices().iter().zip(picks) {
+            let Some(pick) = pick else { continue };
+            body.insert((*key).to_owned(), values[*pick].clone());
+            expected.insert((*key).to_owned(), values[*pick].clone());
+        }
+        if let Some(spoiled) = spoiled {
+            body.extend(refused()[*spoiled].as_object().unwrap().clone());
+            service.patch(&path(&made), &body.into()).await.refused(400);
+            prop_assert_eq!(&service.get(&path(&made)).await.expect(200), &before);
+            continue;
+        }
+        let answer = service.patch(&path(&made), &body.into()).await.expect(201);
+        prop_assert_eq!(shown(&answer), expected.clone());
+        prop_assert_eq!(answer["updated_at"] == before["updated_at"], expected == shown(&before));
+        before = service.get(&path(&made)).await.expect(200);
+        prop_assert_eq!(&answer, &before);
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_shown_is_what_was_sent() {
+    on_each_database(async |service| {
+        let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(40) });
+        let handle = tokio::runtime::Handle::current();
+        let outcome = tokio::task::block_in_place(|| {
+            runner.run(&prop::collection::vec(change(), 1..8), |changes| {
+                handle.block_on(play(service, &changes))
+            })
+        });
+        outcome.unwrap();
+    });
+}
