@@ -10,6 +10,7 @@
     reason = "test code: what is not as expected must stop the test"
 )]
 
+mod auth;
 mod crash;
 mod files;
 mod help;
@@ -17,6 +18,7 @@ mod hostile;
 mod ignition;
 mod network;
 mod nmstatectl;
+mod serve;
 mod streams;
 #[path = "../support/mod.rs"]
 mod support;

@@ -27,7 +27,7 @@ pub(in crate::cli) struct Token {
     #[arg(long, value_name = "ID", group = "whose")]
     cluster: Option<ClusterId>,
     /// How long the token of a person is good: a duration such as 12h or 30d, or `never` for one that does not expire
-    #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = Life::parse, requires = "user")]
+    #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = Life::parse, conflicts_with_all = ["infra_env", "cluster"])]
     expires: Life,
     #[command(flatten)]
     keys: KeyOptions,

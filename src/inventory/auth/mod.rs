@@ -9,6 +9,8 @@ mod keys;
 mod local;
 mod reach;
 mod recent;
+#[cfg(test)]
+mod tests;
 mod token;
 
 use std::fmt;

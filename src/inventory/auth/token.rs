@@ -4,7 +4,7 @@
 //! `"auth_scheme": "userAuth"`. Each may have an end, `exp`; those that go into URLs and images have none.
 
 use chrono::{DateTime, Utc};
-use jsonwebtoken::{Algorithm, Header, Validation, decode, encode};
+use jsonwebtoken::{Algorithm, Header, Validation, decode, decode_header, encode};
 use serde::{Deserialize, Serialize};
 
 use super::keys::LocalKeys;
@@ -97,7 +97,8 @@ impl LocalKeys {
     /// Checks a token.
     pub(super) fn verify(&self, token: &str, now: DateTime<Utc>) -> Result<Verified, TokenError> {
         use jsonwebtoken::errors::ErrorKind;
-        if token.len() > MAX_TOKEN {
+        let is_ours = |header: Header| header.alg == Algorithm::ES256;
+        if token.len() > MAX_TOKEN || !decode_header(token).is_ok_and(is_ours) {
             return Err(TokenError::Malformed);
         }
         let mut rules = Validation::new(Algorithm::ES256);

@@ -1,0 +1,478 @@
+//! `kindling serve` as operators run it: a process with options, variables, signals and a log.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::{Run, Scratch};
+
+/// No answer of a server on this machine takes a tenth of it.
+const PATIENCE: Duration = Duration::from_secs(30);
+const VERSIONS: &str = "/api/assisted-install/v2/component-versions";
+
+/// A server of a test's own.
+struct Server {
+    child: Child,
+    addresses: Vec<String>,
+    log: Receiver<String>,
+}
+
+/// What came back, byte for byte.
+#[derive(Debug)]
+struct Answer {
+    status: u16,
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+}
+
+impl Server {
+    /// A server on a port that is free, once it says that it listens.
+    #[track_caller]
+    fn start(scratch: &Scratch, variables: &[(&str, &str)], options: &[&str]) -> Self {
+        let run = scratch.command(["serve", "--listen", "127.0.0.1:0"].iter().chain(options));
+        Self::spawn(with(run, variables).command(), 1)
+    }
+
+    #[track_caller]
+    fn spawn(mut command: Command, listeners: usize) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (sender, log) = channel();
+        let mut stderr = child.stderr.take().unwrap();
+        thread::spawn(move || {
+            let mut text = String::new();
+            stderr.read_to_string(&mut text).unwrap();
+            let _ = sender.send(text);
+        });
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut addresses = Vec::new();
+        while addresses.len() < listeners {
+            let Some(line) = lines.next() else { panic!("{}", log.recv_timeout(PATIENCE).unwrap()) };
+            addresses.push(line.unwrap().strip_prefix("listening on http://").unwrap().to_owned());
+        }
+        Self { child, addresses, log }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(&self.addresses[0]).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    /// Sends a request without body, with headers as lines.
+    #[track_caller]
+    fn ask(&self, line: &str, headers: &str) -> Answer {
+        let mut stream = self.connect();
+        let headers = if headers.is_empty() { String::new() } else { format!("{headers}\r\n") };
+        let text = format!("{line} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n{headers}\r\n");
+        // A server that has seen enough does not read the rest.
+        let _ = stream.write_all(text.as_bytes());
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        let end =
+            bytes.windows(4).position(|window| window == b"\r\n\r\n").unwrap_or_else(|| panic!("{line}"));
+        let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Answer { status, head, body: bytes[end + 4..].to_vec() }
+    }
+
+    fn signal(&self, name: &str) {
+        let done = Command::new("sh").args(["-c", &format!("kill -{name} {}", self.child.id())]).status();
+        assert!(done.unwrap().success());
+    }
+
+    /// Waits for the end; gives the exit code and the log.
+    fn wait(mut self) -> (Option<i32>, String) {
+        let begun = Instant::now();
+        let status = loop {
+            match self.child.try_wait().unwrap() {
+                Some(status) => break status,
+                None if begun.elapsed() > PATIENCE => panic!("the server does not end"),
+                None => thread::sleep(Duration::from_millis(10)),
+            }
+        };
+        (status.code(), self.log.recv_timeout(PATIENCE).unwrap())
+    }
+
+    /// Ends it, and gives its log.
+    fn end(self) -> String {
+        self.signal("TERM");
+        let (code, log) = self.wait();
+        assert_eq!(code, Some(0), "{log}");
+        log
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn with(run: Run, variables: &[(&str, &str)]) -> Run {
+    variables.iter().fold(run, |run, (name, value)| run.env(name, value))
+}
+
+/// A key pair in the scratch folder, and the option that names it.
+fn make_keys(scratch: &Scratch) -> [&'static str; 4] {
+    scratch.kindling("auth keys --out keys").success();
+    ["--auth-type", "local", "--ec-private-key-file", "keys/ec-private-key.pem"]
+}
+
+fn token(scratch: &Scratch, line: &str) -> String {
+    let line = format!("auth token --ec-private-key-file keys/ec-private-key.pem {line}");
+    scratch.kindling(&line).printed().trim().to_owned()
+}
+
+#[test]
+fn an_open_server_answers_everybody() {
+    let scratch = Scratch::new();
+    let server = Server::start(&scratch, &[], &[]);
+    for path in ["/health", "/ready", "/live"] {
+        let answer = server.ask(&format!("GET {path}"), "");
+        assert_eq!((answer.status, answer.body.len()), (200, 0), "{path}");
+    }
+    assert_eq!(server.ask(&format!("GET {VERSIONS}"), "").json()["versions"].as_object().unwrap().len(), 4);
+    let (get, head) =
+        (server.ask(&format!("GET {VERSIONS}"), ""), server.ask(&format!("HEAD {VERSIONS}"), ""));
+    assert_eq!((head.status, head.body.len()), (200, 0));
+    assert_eq!(head.header("content-length"), get.header("content-length"));
+    let missing = server.ask("GET /nothing", "");
+    assert_eq!(missing.status, 404);
+    assert_eq!(missing.json()["message"], "path /nothing was not found");
+    let wrong = server.ask("DELETE /health", "");
+    assert_eq!((wrong.status, wrong.header("allow")), (405, Some("GET,HEAD")));
+    assert!(scratch.has("kindling-data/kindling.db"));
+    server.end();
+}
+
+#[test]
+fn a_server_with_keys_answers_tokens() {
+    let scratch = Scratch::new();
+    let options = make_keys(&scratch);
+    let server = Server::start(&scratch, &[], &options);
+    let get = format!("GET {VERSIONS}");
+    let refused = server.ask(&get, "");
+    assert_eq!(refused.status, 401);
+    assert_eq!(refused.json()["message"], "unauthenticated for invalid credentials");
+    let user = token(&scratch, "--user");
+    assert_eq!(server.ask(&get, &format!("Authorization: {user}")).status, 200);
+    assert_eq!(server.ask(&get, &format!("Authorization: Bearer {user}")).status, 200);
+    let endless = token(&scratch, "--user --expires never");
+    assert_eq!(server.ask(&get, &format!("Authorization: Bearer {endless}")).status, 200);
+    let expired = token(&scratch, "--user --expires 0");
+    let refused = server.ask(&get, &format!("Authorization: Bearer {expired}"));
+    assert_eq!((refused.status, &refused.json()["message"]), (401, &"the token has expired".into()));
+    let stranger = token(&scratch, "--infra-env 6ba7b810-9dad-11d1-80b4-00c04fd430c8");
+    assert_eq!(server.ask(&get, &format!("X-Secret-Key: {stranger}")).status, 401);
+    for path in ["/health", "/ready", "/live", "/openapi.json"] {
+        assert_eq!(server.ask(&format!("GET {path}"), "").status, 200, "{path}");
+    }
+    server.end();
+}
+
+/// Keys may come in variables as well, as PEM or in one line.
+#[test]
+fn keys_come_in_variables() {
+    let scratch = Scratch::new();
+    make_keys(&scratch);
+    let printed = scratch.kindling("auth keys --env").printed();
+    let lines: Vec<(&str, &str)> = printed.lines().map(|line| line.split_once('=').unwrap()).collect();
+    assert_eq!(
+        lines.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+        ["EC_PRIVATE_KEY_PEM", "EC_PUBLIC_KEY_PEM"]
+    );
+    let server = Server::start(&scratch, &[&lines[..], &[("AUTH_TYPE", "local")]].concat(), &[]);
+    let user = with(scratch.command(["auth", "token", "--user"]), &lines).output().printed();
+    let answer = server.ask(&format!("GET {VERSIONS}"), &format!("Authorization: {}", user.trim()));
+    assert_eq!(answer.status, 200);
+    let text = |name: &str| String::from_utf8(scratch.read(&format!("keys/{name}"))).unwrap();
+    let (private, public) = (text("ec-private-key.pem"), text("ec-public-key.pem"));
+    let pems = [("EC_PRIVATE_KEY_PEM", private.as_str()), ("EC_PUBLIC_KEY_PEM", public.as_str())];
+    with(scratch.command(["auth", "token", "--user"]), &pems).output().success();
+    let mixed = [lines[0], pems[1], ("AUTH_TYPE", "local")];
+    let refused = with(scratch.command(["serve", "--listen", "127.0.0.1:0"]), &mixed).output();
+    refused.failure("EC_PRIVATE_KEY_PEM and EC_PUBLIC_KEY_PEM cannot be used");
+    refused.failure("the public key does not belong to the private key");
+    server.end();
+}
+
+#[test]
+fn heads_are_bounded() {
+    let scratch = Scratch::new();
+    let options = make_keys(&scratch);
+    let server = Server::start(&scratch, &[], &options);
+    let get = format!("GET {VERSIONS}");
+    assert_eq!(server.ask(&get, &format!("Authorization: {}", "A".repeat(1 << 20))).status, 431);
+    assert_eq!(server.ask(&get, &format!("Authorization: {}", "A".repeat(60_000))).status, 401);
+    assert_eq!(server.ask(&format!("{get}?api_key={}", "A".repeat(1 << 20)), "").status, 431);
+    assert_eq!(server.ask(&get, &"A: b\r\n".repeat(200)).status, 431);
+    assert_eq!(server.ask(&get, "Authorization: \u{e9}\u{e9}").status, 401);
+    assert_eq!(server.ask(&format!("{get}?api_key=%ff%00"), "").status, 401);
+    assert_eq!(server.ask("GARBAGE", "").status, 400);
+    let user = token(&scratch, "--user");
+    assert_eq!(server.ask(&get, &format!("Authorization: {user}")).status, 200);
+    server.end();
+}
+
+#[test]
+fn the_log_tells_of_requests_and_of_no_secret() {
+    let scratch = Scratch::new();
+    let options = make_keys(&scratch);
+    for (level, format) in [("info", "json"), ("debug", "text"), ("trace", "text")] {
+        let data = format!("data-{level}");
+        let variables = [("LOG_LEVEL", level), ("LOG_FORMAT", format), ("KINDLING_DATA_DIR", &data)];
+        let server = Server::start(&scratch, &variables, &options);
+        let user = token(&scratch, "--user");
+        let machine = token(&scratch, "--infra-env 6ba7b810-9dad-11d1-80b4-00c04fd430c8");
+        for token in [&user, &machine] {
+            for header in ["Authorization: Bearer", "X-Secret-Key:", "Image-Token:", "Watcher-Authorization:"]
+            {
+                let headers = format!("X-Request-ID: the-id-of-this\r\n{header} {token}");
+                server.ask(&format!("GET {VERSIONS}"), &headers);
+            }
+            for line in [
+                format!("GET {VERSIONS}?api_key={token}&image_token={token}&owner={token}"),
+                format!("GET {VERSIONS}?api%5Fkey={token}"),
+                format!("GET /byapikey/{token}/4.18/x86_64/full.iso"),
+                format!("GET /bytoken/{token}/4.18/x86_64/full.iso"),
+                format!("POST /api/assisted-install/v2/{token}"),
+                format!("GET http://somebody:{token}@test/byapikey/{token}"),
+            ] {
+                server.ask(&line, "");
+            }
+        }
+        let log = server.end();
+        for token in [&user, &machine] {
+            for part in token.split('.') {
+                assert!(!log.contains(part), "a token is in the log:\n{log}");
+            }
+        }
+        let private = String::from_utf8(scratch.read("keys/ec-private-key.pem")).unwrap();
+        assert!(private.lines().filter(|line| !line.starts_with('-')).all(|line| !log.contains(line)));
+        assert!(log.contains("/byapikey/*****/4.18/x86_64/full.iso"), "{log}");
+        assert!(log.contains("?api_key=*****&image_token=*****&owner=*****"), "{log}");
+        assert!(log.contains("the-id-of-this"), "{log}");
+        let answered = log.lines().filter(|line| line.contains("answered")).count();
+        assert_eq!(answered, 20, "{log}");
+        if format == "json" {
+            for line in log.lines() {
+                let line: Value =
+                    serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+                let fields = &line["fields"];
+                if fields["message"] == "answered" {
+                    assert!(fields["status"].is_u64() && fields["method"].is_string(), "{line}");
+                    assert!(line["span"]["id"].is_string(), "{line}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_signal_ends_it_in_order() {
+    for name in ["TERM", "INT"] {
+        let scratch = Scratch::new();
+        let server = Server::start(&scratch, &[], &[]);
+        // One connection that nothing was sent over, and one that waits for its next request.
+        let _silent = server.connect();
+        let mut idle = server.connect();
+        idle.write_all(b"GET /live HTTP/1.1\r\nHost: test\r\n\r\n").unwrap();
+        let mut start = [0; 12];
+        idle.read_exact(&mut start).unwrap();
+        assert_eq!(&start, b"HTTP/1.1 200");
+        let begun = Instant::now();
+        server.signal(name);
+        let (code, log) = server.wait();
+        assert_eq!(code, Some(0), "{log}");
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}: {log}", begun.elapsed());
+    }
+}
+
+#[test]
+fn answers_are_packed_for_who_asks() {
+    let scratch = Scratch::new();
+    let server = Server::start(&scratch, &[("SELF_VERSION", &"v".repeat(1500))], &[]);
+    let plain = server.ask(&format!("GET {VERSIONS}"), "");
+    assert_eq!(plain.header("content-encoding"), None);
+    let packed = server.ask(&format!("GET {VERSIONS}"), "Accept-Encoding: gzip");
+    assert_eq!(packed.header("content-encoding"), Some("gzip"));
+    assert!(packed.head.to_ascii_lowercase().contains("vary: accept-encoding"), "{}", packed.head);
+    assert!(packed.body.len() < plain.body.len() / 2);
+    server.end();
+    let server = Server::start(&scratch, &[], &[]);
+    let small = server.ask(&format!("GET {VERSIONS}"), "Accept-Encoding: gzip");
+    assert!(small.body.len() < 1400);
+    assert_eq!(small.header("content-encoding"), None);
+    server.end();
+}
+
+#[test]
+fn pages_of_allowed_origins_may_call() {
+    let scratch = Scratch::new();
+    let domains = ("ALLOWED_DOMAINS", "https://ui.example.com, https://*.example.org");
+    let server = Server::start(&scratch, &[domains], &[]);
+    for (origin, is_allowed) in [
+        ("https://ui.example.com", true),
+        ("https://a.example.org", true),
+        ("https://evil.example.com", false),
+        ("https://example.org.evil.com", false),
+    ] {
+        let answer = server.ask(&format!("GET {VERSIONS}"), &format!("Origin: {origin}"));
+        let expected = is_allowed.then_some(origin);
+        assert_eq!(answer.header("access-control-allow-origin"), expected, "{origin}");
+        let headers = format!("Origin: {origin}\r\nAccess-Control-Request-Method: PATCH");
+        let asked = server.ask(&format!("OPTIONS {VERSIONS}"), &headers);
+        assert_eq!((asked.status, asked.header("access-control-allow-origin")), (200, expected));
+        assert_eq!(asked.header("access-control-max-age"), Some("600"));
+        assert!(asked.header("access-control-allow-methods").unwrap().contains("PATCH"));
+    }
+    server.end();
+    let server = Server::start(&scratch, &[], &[]);
+    let answer = server.ask(&format!("GET {VERSIONS}"), "Origin: https://ui.example.com");
+    assert_eq!(answer.header("access-control-allow-origin"), None);
+    server.end();
+}
+
+#[test]
+fn it_listens_on_several_addresses() {
+    let scratch = Scratch::new();
+    let run = scratch.command(["serve"]).env("KINDLING_LISTEN", "127.0.0.1:0,127.0.0.2:0");
+    let server = Server::spawn(run.command(), 2);
+    assert!(server.addresses[1].starts_with("127.0.0.2:"));
+    for address in &server.addresses {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(b"GET /live HTTP/1.0\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        assert!(text.starts_with("HTTP/1.0 200"), "{text}");
+    }
+    let taken = server.addresses[0].clone();
+    scratch.kindling(&format!("serve --listen {taken} --data-dir other")).failure("cannot be listened on");
+    assert!(!scratch.has("other"));
+    server.end();
+}
+
+/// An option counts more than a variable, one with the prefix more than one without, and one without value not at all.
+#[test]
+fn settings_are_options_and_variables() {
+    let scratch = Scratch::new();
+    let version = |variables: &[(&str, &str)], options: &[&str]| {
+        let server = Server::start(&scratch, variables, options);
+        let answer = server.ask(&format!("GET {VERSIONS}"), "").json();
+        server.end();
+        answer["versions"]["assisted-installer-service"].as_str().unwrap().to_owned()
+    };
+    let plain = ("SELF_VERSION", "plain");
+    assert_eq!(version(&[plain], &[]), "plain");
+    assert_eq!(version(&[plain, ("MYAPP_SELF_VERSION", "prefixed")], &[]), "prefixed");
+    assert_eq!(version(&[plain, ("MYAPP_SELF_VERSION", "")], &[]), "plain");
+    assert_eq!(version(&[plain], &["--self-version", "option"]), "option");
+    let empty =
+        ["SELF_VERSION", "DB_PORT", "AUTH_TYPE", "HOST_MAX_DISCONNECTION_TIME", "OS_IMAGES", "INFRA_ENV_ID"];
+    let empty = empty.map(|name| (name, ""));
+    assert_eq!(version(&empty, &[]), format!("kindling-{}", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn wrong_values_are_named_with_their_variables() {
+    let scratch = Scratch::new();
+    for (name, value, expected) in [
+        ("KINDLING_LISTEN", "localhost", "invalid socket address syntax"),
+        ("AUTH_TYPE", "rhsso", "[possible values: none, local]"),
+        ("DB_PORT", "70000", "not in 0..=65535"),
+        ("ISO_IMAGE_TYPE", "iso", "expected full-iso or minimal-iso"),
+        ("HOST_MAX_DISCONNECTION_TIME", "3", "expected a duration, such as 90s"),
+        ("MYAPP_HOST_MAX_DISCONNECTION_TIME", "soon", "expected a duration, such as 90s"),
+        ("ENABLE_REJECT_UNKNOWN_FIELDS", "maybe", "expected true or false"),
+        ("SKIP_CERT_VERIFICATION", "2", "expected true or false"),
+        ("NETWORK_DISCOVERY_DELAY_SECONDS", "-1", "-1 is not in 0..="),
+        ("MIN_VERSION_FOR_NMSTATE_SERVICE", "new", "expected a version, such as 4.18"),
+        ("INFRA_ENV_ID", "mine", "invalid character"),
+        ("CLUSTER_NETWORK_CIDR", "fd01::/48", "expected a network, such as 10.128.0.0/14"),
+        ("CLUSTER_NETWORK_HOST_PREFIX", "33", "33 is not in 1..=32"),
+        ("SERVICE_NETWORK_CIDR_IPV6", "fd02::", "expected a network, such as fd01::/48"),
+        ("ALLOWED_DOMAINS", "https://*.*", "expected an origin"),
+        ("LOG_LEVEL", "loud", "expected error, warn, info, debug, trace"),
+        ("LOG_FORMAT", "xml", "[possible values: text, json]"),
+    ] {
+        let output = scratch.command(["serve"]).env(name, value).output();
+        output.usage(&format!("invalid value '{value}'"));
+        output.usage(expected);
+        output.usage(&format!("the value is that of the variable {name}\n"));
+    }
+    for (name, value, expected) in [
+        ("SERVICE_BASE_URL", "ftp://x", "SERVICE_BASE_URL \"ftp://x\""),
+        ("IMAGE_SERVICE_BASE_URL", "http://user:secret@", "IMAGE_SERVICE_BASE_URL"),
+        ("OS_IMAGES", "[]", "OS_IMAGES"),
+        ("OS_IMAGES", "@missing.json", "reading missing.json"),
+        ("KINDLING_OS_IMAGES_FILE", "missing.json", "reading missing.json"),
+        ("RELEASE_IMAGES", "{}", "RELEASE_IMAGES"),
+        ("IGNORED_OPENSHIFT_VERSIONS", "4.18", "IGNORED_OPENSHIFT_VERSIONS"),
+        ("SERVICE_CA_CERT_PATH", "missing.pem", "SERVICE_CA_CERT_PATH"),
+        ("KINDLING_DATABASE_URL", "postgres://user:secret@127.0.0.1:1/x", "postgres://127.0.0.1:1/x"),
+        ("KINDLING_EC_PRIVATE_KEY_FILE", "missing.pem", ""),
+    ] {
+        let run = scratch.command(["serve", "--listen", "127.0.0.1:0"]).env(name, value);
+        if name == "KINDLING_EC_PRIVATE_KEY_FILE" {
+            run.env("AUTH_TYPE", "local").output().failure("reading missing.pem");
+            continue;
+        }
+        let output = run.output();
+        output.failure(expected);
+        assert!(!output.stderr.contains("secret"), "{}", output.stderr);
+    }
+    let both = scratch.command(["serve", "--database-url", "sqlite:x"]).env("DB_HOST", "db").output();
+    both.usage("cannot be used with");
+}
+
+#[test]
+fn open_access_has_to_be_asked_for() {
+    let scratch = Scratch::new();
+    let refused = |line: &str, phrase: &str| {
+        let output = scratch.kindling(&format!("serve {line}"));
+        output.failure(phrase);
+        assert_eq!(scratch.names(), Vec::<String>::new());
+    };
+    for address in ["0.0.0.0:0", "[::]:0", "127.0.0.1:0,0.0.0.0:0", "192.0.2.1:80"] {
+        refused(&format!("--listen {address}"), "AUTH_TYPE (--auth-type) is not set: choose `local`");
+        refused(&format!("--listen {address} --auth-type none"), "--allow-open-access");
+        refused(&format!("--listen {address} --auth-type local"), "no private key is given");
+    }
+    let run =
+        scratch.command(["serve", "--listen", "0.0.0.0:0", "--auth-type", "none", "--allow-open-access"]);
+    let server = Server::spawn(run.command(), 1);
+    assert!(server.end().contains("whoever reaches this address may do everything"));
+    let mapped = Server::spawn(scratch.command(["serve", "--listen", "[::ffff:127.0.0.1]:0"]).command(), 1);
+    mapped.end();
+}
+
+#[test]
+fn lists_of_images_come_from_files_as_well() {
+    let scratch = Scratch::new();
+    let list = r#"[{"openshift_version": "4.18", "cpu_architecture": "x86_64", "url": "http://a/b", "version": "1"}]"#;
+    scratch.write("images.json", list);
+    scratch.write("wrong.json", "[{}]");
+    Server::start(&scratch, &[("OS_IMAGES", list)], &[]).end();
+    Server::start(&scratch, &[("OS_IMAGES", "@images.json")], &[]).end();
+    Server::start(&scratch, &[], &["--os-images-file", "images.json"]).end();
+    scratch.kindling("serve --listen 127.0.0.1:0 --os-images-file wrong.json").failure("OS_IMAGES");
+    scratch.kindling("serve --os-images [] --os-images-file wrong.json").usage("cannot be used with");
+}
