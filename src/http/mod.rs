@@ -4,6 +4,7 @@
 //! until it is told to end. What a URL may hold that must not be seen is taken out by [`Redacted`].
 
 mod app;
+mod body;
 mod health;
 mod origin;
 mod redacted;

@@ -89,7 +89,12 @@ impl Answer {
 }
 
 impl Service {
-    async fn on(store: SqlStore, directory: Option<TempDir>, change: impl FnOnce(&mut Settings)) -> Self {
+    async fn on(
+        store: SqlStore,
+        directory: Option<TempDir>,
+        policy: Policy,
+        change: impl FnOnce(&mut Settings),
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let mut settings = Settings::new(
@@ -98,9 +103,9 @@ impl Service {
         );
         change(&mut settings);
         let catalogue = Catalogue::parse(OS_IMAGES).unwrap().with_release_images(RELEASE_IMAGES).unwrap();
-        let inventory = Inventory::new(Arc::new(store), catalogue, settings, Policy::Open);
+        let inventory = Inventory::new(Arc::new(store), catalogue, settings, policy);
         let (end, ended) = oneshot::channel::<()>();
-        let router = inventory.router();
+        let router = kindling::http::app(&inventory);
         let server = tokio::spawn(async move {
             let ended = async {
                 let _ = ended.await;
@@ -115,7 +120,7 @@ impl Service {
     pub(crate) async fn on_sqlite(change: impl FnOnce(&mut Settings)) -> Self {
         let directory = TempDir::new().unwrap();
         let store = SqlStore::open_file(&directory.path().join("kindling.db")).await.unwrap();
-        Self::on(store, Some(directory), change).await
+        Self::on(store, Some(directory), Policy::Open, change).await
     }
 
     /// A request, its path counted from the path of the API.
@@ -174,15 +179,26 @@ pub(crate) fn on_each_database(test: impl AsyncFn(&Service)) {
 
 /// Runs a test on each database, with other settings.
 pub(crate) fn on_each_database_with(change: impl Fn(&mut Settings), test: impl AsyncFn(&Service)) {
+    run_on_each_database(Policy::Open, change, test);
+}
+
+/// Runs a test on each database, under another policy.
+pub(crate) fn on_each_database_under(policy: Policy, test: impl AsyncFn(&Service)) {
+    run_on_each_database(policy, |_| {}, test);
+}
+
+fn run_on_each_database(policy: Policy, change: impl Fn(&mut Settings), test: impl AsyncFn(&Service)) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let service = Service::on_sqlite(&change).await;
+        let directory = TempDir::new().unwrap();
+        let store = SqlStore::open_file(&directory.path().join("kindling.db")).await.unwrap();
+        let service = Service::on(store, Some(directory), policy.clone(), &change).await;
         test(&service).await;
         service.end().await;
         if let Some(server) = postgres() {
             let database = Database::create(&server).await;
             let store = SqlStore::open(&database.url).await.unwrap();
-            let service = Service::on(store, None, &change).await;
+            let service = Service::on(store, None, policy, &change).await;
             test(&service).await;
             service.end().await;
             database.drop().await;

@@ -9,7 +9,7 @@ use utoipa_axum::routes;
 use super::download::{File, FileName, IpxeScript};
 use super::{InfraEnv, InfraEnvCreateParams, InfraEnvUpdateParams, Preflight, PresignedUrl};
 use crate::images::ImageType;
-use crate::inventory::auth::{Caller, Files, Initrd, Reader, User};
+use crate::inventory::auth::{Caller, Files, Initrd, Lister, User};
 use crate::inventory::error::{Refusals, Reply};
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::request::{At, Body, Query};
@@ -59,7 +59,7 @@ async fn register(
     responses((status = OK, body = Vec<InfraEnv>), Refusals)
 )]
 async fn list(
-    _caller: Caller<Reader>,
+    _caller: Caller<Lister>,
     query: Query,
     State(inventory): State<Inventory>,
 ) -> Answer<Vec<InfraEnv>> {

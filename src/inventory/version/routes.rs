@@ -10,7 +10,7 @@ use utoipa_axum::routes;
 use super::ComponentVersions;
 use crate::images::{OpenshiftVersion, VersionQuery};
 use crate::inventory::Inventory;
-use crate::inventory::auth::{Caller, Reader};
+use crate::inventory::auth::{Caller, User};
 use crate::inventory::error::{Refusals, Reply};
 use crate::inventory::request::Query;
 
@@ -27,7 +27,7 @@ pub(crate) fn routes() -> OpenApiRouter<Inventory> {
     responses((status = OK, body = ComponentVersions), Refusals)
 )]
 async fn list_component_versions(
-    _caller: Caller<Reader>,
+    _caller: Caller<User>,
     State(inventory): State<Inventory>,
 ) -> Reply<ComponentVersions> {
     let settings = inventory.settings();
@@ -53,7 +53,7 @@ async fn list_component_versions(
     responses((status = OK, body = BTreeMap<String, OpenshiftVersion>), Refusals)
 )]
 async fn list_openshift_versions(
-    _caller: Caller<Reader>,
+    _caller: Caller<User>,
     query: Query,
     State(inventory): State<Inventory>,
 ) -> Reply<BTreeMap<String, OpenshiftVersion>> {
