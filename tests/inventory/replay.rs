@@ -1,0 +1,197 @@
+//! What clients say and hear, row by row of what they need at least: a transcript that is played on each database.
+//!
+//! A path and a body may hold `{name}` for what an earlier answer had there. An answer is as the row says where the row says
+//! something; `<text>`, `<number>`, `<time>` and `<name>` stand for any of these, and the last one is kept under its name.
+
+use std::collections::BTreeMap;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::service::{IMAGE_SERVICE, PULL_SECRET, Service, on_each_database, send};
+
+struct Row {
+    says: &'static str,
+    method: Method,
+    path: &'static str,
+    body: Value,
+    status: u16,
+    hears: Value,
+}
+
+fn row(says: &'static str, method: Method, path: &'static str, body: Value, status: u16, hears: Value) -> Row {
+    Row { says, method, path, body, status, hears }
+}
+
+const HOST: &str = "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11";
+
+fn cluster_rows() -> Vec<Row> {
+    vec![
+        row(
+            "a cluster is made with what it must have, and gets the defaults",
+            Method::POST,
+            "/v2/clusters",
+            json!({"name": "demo", "openshift_version": "4.18", "pull_secret": PULL_SECRET, "base_dns_domain": "example.com"}),
+            201,
+            json!({
+                "kind": "Cluster", "id": "<cluster>", "href": "<text>", "name": "demo", "status": "insufficient",
+                "status_info": "<text>", "high_availability_mode": "Full", "hyperthreading": "all",
+                "cpu_architecture": "x86_64", "image_info": {"created_at": "0001-01-01T00:00:00Z"},
+                "cluster_networks": [{"cidr": "10.128.0.0/14", "host_prefix": 23}],
+                "service_networks": [{"cidr": "172.30.0.0/16"}], "pull_secret_set": true, "deleted_at": null,
+            }),
+        ),
+        row("it is shown", Method::GET, "/v2/clusters/{cluster}", Value::Null, 200, json!({"id": "{cluster}", "hosts": []})),
+        row("it is listed", Method::GET, "/v2/clusters", Value::Null, 200, json!([{"id": "{cluster}"}])),
+        row(
+            "it is changed, which answers 201",
+            Method::PATCH,
+            "/v2/clusters/{cluster}",
+            json!({"additional_ntp_source": "ntp.example.com"}),
+            201,
+            json!({"additional_ntp_source": "ntp.example.com"}),
+        ),
+        row(
+            "the defaults are told",
+            Method::GET,
+            "/v2/clusters/default-config",
+            Value::Null,
+            200,
+            json!({"cluster_network_cidr": "10.128.0.0/14", "cluster_network_host_prefix": 23, "ntp_source": "", "inactive_deletion_hours": 480}),
+        ),
+        row("versions are told", Method::GET, "/v2/openshift-versions", Value::Null, 200, json!({})),
+        row(
+            "versions of parts are told",
+            Method::GET,
+            "/v2/component-versions",
+            Value::Null,
+            200,
+            json!({"versions": {"discovery-agent": "<text>"}}),
+        ),
+    ]
+}
+
+fn infra_env_rows() -> Vec<Row> {
+    let shown = json!({
+        "kind": "InfraEnv", "id": "<infra_env>", "href": "<text>", "name": "demo", "type": "full-iso",
+        "openshift_version": "4.18", "cluster_id": "{cluster}", "pull_secret_set": true, "proxy": {},
+        "user_name": "admin", "email_domain": "Unknown", "expires_at": "0001-01-01T00:00:00.000Z",
+        "created_at": "<time>", "updated_at": "<time>", "download_url": "<text>", "cpu_architecture": "x86_64",
+    });
+    let body = json!({"name": "demo", "pull_secret": PULL_SECRET, "openshift_version": "4.18", "cluster_id": "{cluster}"});
+    let url = format!("{IMAGE_SERVICE}/byid/{{infra_env}}/4.18/x86_64/minimal.iso");
+    vec![
+        row("an infra-env is made", Method::POST, "/v2/infra-envs", body, 201, shown),
+        row("it is shown", Method::GET, "/v2/infra-envs/{infra_env}", Value::Null, 200, json!({"id": "{infra_env}"})),
+        row("those of a cluster are listed", Method::GET, "/v2/infra-envs?cluster_id={cluster}", Value::Null, 200, json!([{"id": "{infra_env}"}])),
+        row(
+            "it is changed, which answers 201, and says `image_type`",
+            Method::PATCH,
+            "/v2/infra-envs/{infra_env}",
+            json!({"image_type": "minimal-iso", "kernel_arguments": [{"operation": "append", "value": "quiet"}]}),
+            201,
+            json!({"type": "minimal-iso", "download_url": url, "kernel_arguments": r#"[{"operation":"append","value":"quiet"}]"#}),
+        ),
+        row("its image has a URL", Method::GET, "/v2/infra-envs/{infra_env}/downloads/image-url", Value::Null, 200, json!({"url": url, "expires_at": "0001-01-01T00:00:00.000Z"})),
+        row("its config is downloaded", Method::GET, "/v2/infra-envs/{infra_env}/downloads/files?file_name=discovery.ign", Value::Null, 200, json!({"ignition": {"version": "3.1.0"}})),
+        row("its files have URLs", Method::GET, "/v2/infra-envs/{infra_env}/downloads/files-presigned?file_name=discovery.ign", Value::Null, 200, json!({"url": "<text>", "expires_at": "0001-01-01T00:00:00.000Z"})),
+        row("an unknown key is refused in the short shape", Method::PATCH, "/v2/infra-envs/{infra_env}", json!({"unheard": 1}), 400, json!({"code": 400, "message": "<text>"})),
+        row("an operation refuses in the long shape", Method::GET, "/v2/infra-envs/00000000-0000-4000-8000-000000000000", Value::Null, 404, json!({"code": "404", "href": "", "id": 404, "kind": "Error", "reason": "record not found"})),
+    ]
+}
+
+fn agent_rows() -> Vec<Row> {
+    let inventory = json!({
+        "hostname": "node-1",
+        "interfaces": [{"name": "eth0", "mac_address": "52:54:00:00:00:01", "ipv4_addresses": ["192.0.2.10/24"], "ipv6_addresses": []}],
+        "cpu": {"count": 8, "architecture": "x86_64"},
+        "memory": {"physical_bytes": 34_359_738_368_u64, "usable_bytes": 34_359_738_368_u64},
+        "disks": [],
+    });
+    let path = "/v2/infra-envs/{infra_env}/hosts/{host}/instructions";
+    vec![
+        row(
+            "a machine registers, and is told what to run",
+            Method::POST,
+            "/v2/infra-envs/{infra_env}/hosts",
+            json!({"host_id": HOST, "discovery_agent_version": "agent:v1"}),
+            201,
+            json!({
+                "kind": "Host", "id": "<host>", "infra_env_id": "{infra_env}", "cluster_id": "{cluster}", "status": "discovering",
+                "next_step_runner_command": {"args": ["<text>"]}, "role": "auto-assign",
+            }),
+        ),
+        row("it asks what to do", Method::GET, path, Value::Null, 200, json!({"next_instruction_seconds": 60, "instructions": [{"step_type": "inventory", "step_id": "<text>"}]})),
+        row(
+            "it tells what it is",
+            Method::POST,
+            path,
+            json!({"step_type": "inventory", "step_id": "inventory-00000001", "exit_code": 0, "output": inventory.to_string(), "error": ""}),
+            204,
+            Value::Null,
+        ),
+        row("it is shown", Method::GET, "/v2/infra-envs/{infra_env}/hosts/{host}", Value::Null, 200, json!({"requested_hostname": "node-1", "checked_in_at": "<time>"})),
+        row("it is listed", Method::GET, "/v2/infra-envs/{infra_env}/hosts", Value::Null, 200, json!([{"id": "{host}"}])),
+        row("what happened is told", Method::GET, "/v2/events?infra_env_id={infra_env}", Value::Null, 200, json!([{"name": "infra_env_registered", "severity": "info", "event_time": "<time>"}])),
+        row("with a machine, the infra-env stays", Method::DELETE, "/v2/infra-envs/{infra_env}", Value::Null, 400, json!({"kind": "Error"})),
+        row("the machine goes", Method::DELETE, "/v2/infra-envs/{infra_env}/hosts/{host}", Value::Null, 204, Value::Null),
+        row("then the infra-env", Method::DELETE, "/v2/infra-envs/{infra_env}", Value::Null, 204, Value::Null),
+        row("then the cluster", Method::DELETE, "/v2/clusters/{cluster}", Value::Null, 204, Value::Null),
+    ]
+}
+
+/// What earlier answers had.
+type Names = BTreeMap<String, String>;
+
+fn filled(text: &str, names: &Names) -> String {
+    names.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
+}
+
+/// Whether an answer is as a row says; keeps what the row has names for.
+fn compare(expected: &Value, found: &Value, at: &str, names: &mut Names) -> Result<(), String> {
+    match (expected, found) {
+        (Value::Object(keys), Value::Object(_)) => {
+            keys.iter().try_for_each(|(key, expected)| compare(expected, &found[key], &format!("{at}.{key}"), names))
+        }
+        (Value::Array(items), Value::Array(all)) if items.len() <= all.len() && (!items.is_empty() || all.is_empty()) => {
+            items.iter().zip(all).try_for_each(|(expected, found)| compare(expected, found, at, names))
+        }
+        (Value::String(kind), found) if kind.starts_with('<') => match (kind.trim_matches(['<', '>']), found) {
+            ("number", Value::Number(_)) => Ok(()),
+            ("text" | "time", Value::String(text)) if !text.is_empty() => Ok(()),
+            (name, Value::String(text)) if !["text", "time", "number"].contains(&name) => {
+                names.insert(name.to_owned(), text.clone());
+                Ok(())
+            }
+            _ => Err(format!("{at} is {found}, not a {kind}")),
+        },
+        (Value::String(text), Value::String(found)) if filled(text, names) == *found => Ok(()),
+        (expected, found) if expected == found => Ok(()),
+        (expected, found) => Err(format!("{at} is {found}, not {expected}")),
+    }
+}
+
+async fn play(service: &Service, rows: Vec<Row>, names: &mut Names) {
+    for row in rows {
+        let mut request = service.request(row.method, &filled(row.path, names));
+        if !row.body.is_null() {
+            request = request.header("content-type", "application/json").body(filled(&row.body.to_string(), names));
+        }
+        let answer = send(request).await;
+        assert_eq!(answer.status, row.status, "{}: {}", row.says, answer.text);
+        let found = if answer.text.is_empty() { Value::Null } else { answer.json() };
+        if let Err(difference) = compare(&row.hears, &found, "the answer", names) {
+            panic!("{}: {difference}\n{found:#}", row.says);
+        }
+    }
+}
+
+#[test]
+fn the_transcript_is_what_clients_hear() {
+    on_each_database(async |service| {
+        let mut names = Names::from([("host".to_owned(), HOST.to_owned())]);
+        for rows in [cluster_rows(), infra_env_rows(), agent_rows()] {
+            play(service, rows, &mut names).await;
+        }
+    });
+}
