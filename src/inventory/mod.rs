@@ -11,6 +11,7 @@ pub mod event;
 pub mod host;
 pub mod id;
 pub mod infra_env;
+mod not_implemented;
 mod request;
 mod routes;
 mod rules;

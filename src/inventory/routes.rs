@@ -11,7 +11,8 @@ use utoipa_axum::router::OpenApiRouter;
 
 use super::error::EitherError;
 use super::{
-    GateError, Inventory, OperationError, Refusal, Settings, cluster, event, host, infra_env, version,
+    GateError, Inventory, OperationError, Refusal, Settings, cluster, event, host, infra_env,
+    not_implemented, version,
 };
 
 /// The largest body, in bytes, of all operations but the upload of logs. A static network of thousands of hosts fits.
@@ -52,12 +53,13 @@ impl Inventory {
 }
 
 fn routes() -> OpenApiRouter<Inventory> {
-    OpenApiRouter::with_openapi(Document::openapi())
+    let router = OpenApiRouter::with_openapi(Document::openapi())
         .merge(cluster::routes())
         .merge(infra_env::routes())
         .merge(host::routes())
         .merge(event::routes())
-        .merge(version::routes())
+        .merge(version::routes());
+    not_implemented::add_to(router)
 }
 
 /// Gives the refusals of the router the form that those of the API have.

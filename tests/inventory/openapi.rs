@@ -74,6 +74,8 @@ fn answers_are_those_of_the_document() {
             .arg(&file)
             .args(["run", &service.url("/openapi.json")])
             .args(["--url", &service.url("/api/assisted-install")])
+            // These answer as the document says, which is with an error of the server.
+            .args(["--exclude-tag", "not implemented"])
             .args(["--max-examples", "25", "--seed", "7", "--workers", "1", "--no-color"])
             .args(["--checks", "not_a_server_error,status_code_conformance,content_type_conformance"])
             .args(["--checks", "response_schema_conformance,unsupported_method"])

@@ -22,3 +22,31 @@ fn a_wrong_method_is_told_the_right_ones() {
         assert_eq!(answer.refused(405), "method PUT is not allowed, but [GET,HEAD] are");
     });
 }
+
+/// What the document says is not there answers so, in the form of an operation.
+#[test]
+fn operations_that_are_not_there_say_so() {
+    on_each_database(async |service| {
+        let document = serde_json::to_value(kindling::inventory::Inventory::openapi()).unwrap();
+        let mut count = 0;
+        for (path, item) in document["paths"].as_object().unwrap() {
+            for (method, operation) in item.as_object().unwrap() {
+                if operation["tags"] != serde_json::json!(["not implemented"]) {
+                    continue;
+                }
+                let id = "3f3a0a3c-60b4-4c4b-8a3c-0d7c1b1d3c10";
+                let parts: Vec<_> =
+                    path.split('/').map(|part| if part.starts_with('{') { id } else { part }).collect();
+                let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
+                let answer = send(service.request(method, &parts.join("/"))).await;
+                let name = operation["operationId"].as_str().unwrap();
+                assert_eq!(answer.refused(501), format!("{name} is not implemented by this service yet"));
+                assert_eq!(answer.json()["kind"], "Error");
+                count += 1;
+            }
+        }
+        assert!(count > 30, "{count} operations were asked for");
+        let answer = send(service.request(Method::POST, "/v2/domains")).await;
+        assert_eq!(answer.refused(405), "method POST is not allowed, but [GET,HEAD] are");
+    });
+}

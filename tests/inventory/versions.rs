@@ -55,3 +55,33 @@ fn the_parts_of_an_installation_have_versions() {
         assert_eq!(answer.get("release_tag"), None::<&Value>);
     });
 }
+
+#[test]
+fn versions_support_processors() {
+    on_each_database(async |service| {
+        for (version, expected) in [
+            ("4.9.1", ["supported", "unavailable", "unavailable", "unavailable", "unavailable"]),
+            ("4.10", ["supported", "supported", "unavailable", "unavailable", "unavailable"]),
+            ("4.11.0-rc.1", ["supported", "supported", "unavailable", "unavailable", "tech-preview"]),
+            ("4.12", ["supported", "supported", "tech-preview", "tech-preview", "tech-preview"]),
+            ("4.13", ["supported", "supported", "supported", "supported", "tech-preview"]),
+            ("5.0", ["supported", "supported", "supported", "supported", "tech-preview"]),
+        ] {
+            let path = format!("/v2/support-levels/architectures?openshift_version={version}");
+            let answer = service.get(&path).await.expect(200);
+            let keys = [
+                "X86_64_ARCHITECTURE",
+                "ARM64_ARCHITECTURE",
+                "PPC64LE_ARCHITECTURE",
+                "S390X_ARCHITECTURE",
+                "MULTIARCH_RELEASE_IMAGE",
+            ];
+            let levels: serde_json::Map<_, _> =
+                keys.iter().zip(expected).map(|(key, level)| ((*key).to_owned(), json!(level))).collect();
+            assert_eq!(answer, json!({"architectures": levels}), "{version}");
+        }
+        let path = "/v2/support-levels/architectures";
+        assert_eq!(service.get(path).await.refused(400), "openshift_version in query is required");
+        service.get(&format!("{path}?openshift_version=latest")).await.refused(400);
+    });
+}

@@ -5,7 +5,7 @@ use super::network::Subnet;
 use super::params::{ClusterCreateParams, ClusterImportParams, DisconnectedClusterParams};
 use super::parts::{
     ClusterKind, ClusterNetwork, ClusterStatus, DiskEncryption, DiskEncryptionMode, IgnitionEndpoint,
-    LoadBalancerType, Network, NodeRoles, Platform, PlatformType, Vip,
+    Network, NodeRoles, Platform, PlatformType, Vip,
 };
 use super::record::{ClusterRecord, ClusterSpec};
 use super::rules::{check_credentials, check_spec};

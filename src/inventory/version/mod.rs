@@ -2,6 +2,8 @@
 
 mod model;
 mod routes;
+mod support;
 
 pub use model::ComponentVersions;
 pub(crate) use routes::routes;
+pub use support::{ArchitectureSupport, Support, SupportedArchitectures};

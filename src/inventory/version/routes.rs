@@ -1,4 +1,4 @@
-//! `/v2/component-versions` and `/v2/openshift-versions`.
+//! `/v2/component-versions`, `/v2/openshift-versions` and what they support.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,18 @@ use axum::http::StatusCode;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::ComponentVersions;
-use crate::images::{OpenshiftVersion, VersionQuery};
-use crate::inventory::Inventory;
+use super::{ComponentVersions, SupportedArchitectures};
+use crate::images::{OpenshiftVersion, Version, VersionQuery};
 use crate::inventory::auth::{Caller, User};
 use crate::inventory::error::{Refusals, Reply};
 use crate::inventory::request::Query;
+use crate::inventory::{Inventory, Refusal};
 
 pub(crate) fn routes() -> OpenApiRouter<Inventory> {
-    OpenApiRouter::new().routes(routes!(list_component_versions)).routes(routes!(list_openshift_versions))
+    OpenApiRouter::new()
+        .routes(routes!(list_component_versions))
+        .routes(routes!(list_openshift_versions))
+        .routes(routes!(list_supported_architectures))
 }
 
 /// The versions of the parts of an installation
@@ -59,4 +62,23 @@ async fn list_openshift_versions(
 ) -> Reply<BTreeMap<String, OpenshiftVersion>> {
     let asked = VersionQuery { containing: query.text("version"), only_latest: query.flag("only_latest") };
     Reply(StatusCode::OK, inventory.catalogue().openshift_versions(asked))
+}
+
+/// The processors that a version supports
+#[utoipa::path(
+    get,
+    path = "/v2/support-levels/architectures",
+    operation_id = "GetSupportedArchitectures",
+    tag = "versions",
+    params(("openshift_version" = String, Query, description = "The version")),
+    responses((status = OK, body = SupportedArchitectures), Refusals)
+)]
+async fn list_supported_architectures(
+    _caller: Caller<User>,
+    query: Query,
+) -> Result<Reply<SupportedArchitectures>, Refusal> {
+    let text = query.text("openshift_version").ok_or_else(|| Query::missing("openshift_version"))?;
+    let version = Version::parse(text)
+        .ok_or_else(|| Refusal::bad(format!("Openshift version {text:?} is not valid")))?;
+    Ok(Reply(StatusCode::OK, SupportedArchitectures::of(&version)))
 }

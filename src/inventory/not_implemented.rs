@@ -1,0 +1,140 @@
+//! Operations of the API that this service does not have. They say so: a client that asks for one learns that it is not
+//! its path or its body that is wrong.
+
+use axum::http::StatusCode;
+use axum::routing::{MethodFilter, MethodRouter, on};
+use utoipa::openapi::path::{HttpMethod, Operation, OperationBuilder, ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::{ContentBuilder, PathItem, Ref, Required, Response, ResponseBuilder};
+use utoipa_axum::router::OpenApiRouter;
+
+use super::auth::{Agent, Caller, Logs, User, UserOrAgent};
+use super::{Inventory, Refusal};
+
+/// How the document calls all of them.
+const TAG: &str = "not implemented";
+
+/// Who may call an operation.
+#[derive(Clone, Copy, Debug)]
+enum Whose {
+    Users,
+    Machines,
+    Both,
+    Downloaders,
+}
+
+use HttpMethod::{Delete, Get, Patch, Post, Put};
+use Whose::{Both, Downloaders, Machines, Users};
+
+/// Method, path, name and callers of each. One that is there after all is passed over.
+const OPERATIONS: &[(HttpMethod, &str, &str, Whose)] = &[
+    (Put, "/v2/clusters/{cluster_id}/progress", "v2UpdateClusterFinalizingProgress", Machines),
+    (Get, "/v2/clusters/{cluster_id}/supported-platforms", "GetClusterSupportedPlatforms", Users),
+    (
+        Get,
+        "/v2/clusters/{cluster_id}/downloads/credentials-presigned",
+        "V2GetPresignedForClusterCredentials",
+        Users,
+    ),
+    (Get, "/v2/clusters/{cluster_id}/credentials", "V2GetCredentials", Users),
+    (Get, "/v2/clusters/{cluster_id}/downloads/files", "V2DownloadClusterFiles", Both),
+    (Get, "/v2/clusters/{cluster_id}/downloads/credentials", "V2DownloadClusterCredentials", Both),
+    (Get, "/v2/clusters/{cluster_id}/downloads/files-presigned", "V2GetPresignedForClusterFiles", Users),
+    (Get, "/v2/clusters/{cluster_id}/install-config", "v2GetClusterInstallConfig", Users),
+    (Patch, "/v2/clusters/{cluster_id}/install-config", "v2UpdateClusterInstallConfig", Users),
+    (Get, "/v2/domains", "V2ListManagedDomains", Users),
+    (Post, "/v2/clusters/{cluster_id}/actions/install", "v2InstallCluster", Users),
+    (Post, "/v2/clusters/{cluster_id}/actions/cancel", "V2CancelInstallation", Users),
+    (Post, "/v2/clusters/{cluster_id}/actions/reset", "v2ResetCluster", Users),
+    (Post, "/v2/clusters/{cluster_id}/actions/allow-add-workers", "TransformClusterToDay2", Users),
+    (Post, "/v2/clusters/{cluster_id}/actions/allow-add-hosts", "TransformClusterToAddingHosts", Users),
+    (Get, "/v2/clusters/{cluster_id}/preflight-requirements", "v2GetPreflightRequirements", Users),
+    (Get, "/v2/supported-operators/{operator_name}", "V2ListOperatorProperties", Users),
+    (Get, "/v2/supported-operators", "V2ListSupportedOperators", Users),
+    (Get, "/v2/operators/bundles", "V2ListBundles", Users),
+    (Get, "/v2/operators/bundles/{id}", "V2GetBundle", Users),
+    (Post, "/v2/clusters/{cluster_id}/uploads/ingress-cert", "v2UploadClusterIngressCert", Machines),
+    (Post, "/v2/clusters/{cluster_id}/actions/complete-installation", "v2CompleteInstallation", Machines),
+    (Put, "/v2/clusters/{cluster_id}/logs-progress", "v2UpdateClusterLogsProgress", Machines),
+    (Get, "/v2/clusters/{cluster_id}/manifests", "V2ListClusterManifests", Users),
+    (Post, "/v2/clusters/{cluster_id}/manifests", "V2CreateClusterManifest", Users),
+    (Patch, "/v2/clusters/{cluster_id}/manifests", "V2UpdateClusterManifest", Users),
+    (Delete, "/v2/clusters/{cluster_id}/manifests", "V2DeleteClusterManifest", Users),
+    (Get, "/v2/clusters/{cluster_id}/manifests/files", "v2DownloadClusterManifest", Users),
+    (Get, "/v2/release-sources", "v2ListReleaseSources", Users),
+    (Get, "/v2/clusters/{cluster_id}/logs", "V2DownloadClusterLogs", Downloaders),
+    (Get, "/v2/clusters/{cluster_id}/monitored-operators", "V2ListOfClusterOperators", Machines),
+    (Put, "/v2/clusters/{cluster_id}/monitored-operators", "v2ReportMonitoredOperatorStatus", Machines),
+    (Get, "/v2/infra-env/{infra_env_id}/hosts/{host_id}/downloads/ignition", "v2DownloadHostIgnition", Both),
+    (Get, "/v2/support-levels/features", "GetSupportedFeatures", Users),
+    (Get, "/v2/support-levels/features/detailed", "GetDetailedSupportedFeatures", Users),
+    (Get, "/v2/clusters/{cluster_id}/ignored-validations", "v2GetIgnoredValidations", Users),
+    (Put, "/v2/clusters/{cluster_id}/ignored-validations", "v2SetIgnoredValidations", Users),
+    (Get, "/v2/clusters/{cluster_id}/ui-settings", "V2GetClusterUISettings", Users),
+    (Put, "/v2/clusters/{cluster_id}/ui-settings", "V2UpdateClusterUISettings", Users),
+];
+
+/// Adds those operations that a router does not have.
+pub(super) fn add_to(mut router: OpenApiRouter<Inventory>) -> OpenApiRouter<Inventory> {
+    for (method, path, operation, whose) in OPERATIONS {
+        if router.get_openapi().paths.get_path_operation(path, method.clone()).is_some() {
+            continue;
+        }
+        let item = PathItem::new(method.clone(), describe(path, operation));
+        let mut more = utoipa::openapi::OpenApi::default();
+        more.paths.paths.insert((*path).to_owned(), item);
+        router.get_openapi_mut().merge(more);
+        router = router.route(path, answer(method, operation, *whose));
+    }
+    router
+}
+
+fn answer(method: &HttpMethod, operation: &'static str, whose: Whose) -> MethodRouter<Inventory> {
+    let filter = match method {
+        Delete => MethodFilter::DELETE,
+        Patch => MethodFilter::PATCH,
+        Post => MethodFilter::POST,
+        Put => MethodFilter::PUT,
+        _ => MethodFilter::GET,
+    };
+    match whose {
+        Users => on(filter, async move |_: Caller<User>| refusal(operation)),
+        Machines => on(filter, async move |_: Caller<Agent>| refusal(operation)),
+        Both => on(filter, async move |_: Caller<UserOrAgent>| refusal(operation)),
+        Downloaders => on(filter, async move |_: Caller<Logs>| refusal(operation)),
+    }
+}
+
+fn refusal(operation: &str) -> Refusal {
+    let reason = format!("{operation} is not implemented by this service yet");
+    Refusal::new(StatusCode::NOT_IMPLEMENTED, reason)
+}
+
+/// What the document says of one.
+fn describe(path: &str, operation: &str) -> Operation {
+    let refused = |description: &str, schema: &str| -> Response {
+        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(schema))).build();
+        ResponseBuilder::new().description(description).content("application/json", content).build()
+    };
+    let parameters = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    let parameter = |name: &str| {
+        let format = name.ends_with("_id").then_some(SchemaFormat::KnownFormat(KnownFormat::Uuid));
+        let schema = ObjectBuilder::new().schema_type(Type::String).format(format);
+        ParameterBuilder::new()
+            .name(name)
+            .parameter_in(ParameterIn::Path)
+            .required(Required::True)
+            .schema(Some(schema))
+            .build()
+    };
+    OperationBuilder::new()
+        .tag(TAG)
+        .operation_id(Some(operation))
+        .summary(Some("Not implemented by this service"))
+        .parameters(Some(parameters.map(parameter).collect::<Vec<_>>()))
+        .response("401", refused("No token is good.", "infra_error"))
+        .response("403", refused("The token is good, and not for this.", "refusal"))
+        .response("404", refused("The token is not for what the path names.", "error"))
+        .response("501", refused("Always.", "error"))
+        .build()
+}
