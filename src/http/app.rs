@@ -64,7 +64,6 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_an_answer_of_the_usual_form() {
-        #[expect(clippy::panic, reason = "the test is about it")]
         async fn panics() -> StatusCode {
             panic!("of no use to clients")
         }

@@ -1,6 +1,5 @@
 //! Listeners and connections, and how they end.
 
-use std::convert::Infallible;
 use std::io;
 use std::time::Duration;
 
@@ -91,7 +90,7 @@ fn begin(limits: Limits, stream: TcpStream, router: &Router, graceful: &Graceful
     let router = router.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let mut router = router.clone();
-        async move { Ok::<_, Infallible>(router.call(Finished::of(request).map(axum::body::Body::new)).await?) }
+        async move { router.call(Finished::of(request).map(axum::body::Body::new)).await }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -78,9 +78,14 @@ impl Server {
     /// Sends a request without body, with headers as lines.
     #[track_caller]
     fn ask(&self, line: &str, headers: &str) -> Answer {
+        self.send(line, headers, "")
+    }
+
+    #[track_caller]
+    fn send(&self, line: &str, headers: &str, body: &str) -> Answer {
         let mut stream = self.connect();
         let headers = if headers.is_empty() { String::new() } else { format!("{headers}\r\n") };
-        let text = format!("{line} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n{headers}\r\n");
+        let text = format!("{line} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n{headers}\r\n{body}");
         // A server that has seen enough does not read the rest.
         let _ = stream.write_all(text.as_bytes());
         let mut bytes = Vec::new();
@@ -475,4 +480,57 @@ fn lists_of_images_come_from_files_as_well() {
     Server::start(&scratch, &[], &["--os-images-file", "images.json"]).end();
     scratch.kindling("serve --listen 127.0.0.1:0 --os-images-file wrong.json").failure("OS_IMAGES");
     scratch.kindling("serve --os-images [] --os-images-file wrong.json").usage("cannot be used with");
+}
+
+/// The token in a URL goes with the key; the URL stays as long as the key does.
+#[test]
+fn another_key_gives_other_urls() {
+    const INFRA_ENVS: &str = "/api/assisted-install/v2/infra-envs";
+    let scratch = Scratch::new();
+    scratch.kindling("auth keys --out one").success();
+    scratch.kindling("auth keys --out two").success();
+    let list = r#"[{"openshift_version": "4.18", "cpu_architecture": "x86_64", "url": "http://a/b", "version": "1"}]"#;
+    let start = |key: &str| {
+        let file = format!("{key}/ec-private-key.pem");
+        let user = scratch.kindling(&format!("auth token --user --ec-private-key-file {file}")).printed();
+        let variables =
+            [("OS_IMAGES", list), ("AUTH_TYPE", "local"), ("KINDLING_EC_PRIVATE_KEY_FILE", &file)];
+        (Server::start(&scratch, &variables, &[]), format!("Authorization: {}", user.trim()))
+    };
+    let url = |infra_env: &Value| {
+        infra_env["download_url"].as_str().unwrap().split_once("/by").unwrap().1.to_owned()
+    };
+    let token = |url: &str| url.split('/').nth(1).unwrap().to_owned();
+    let (server, user) = start("one");
+    let body = r#"{"name": "demo", "pull_secret": "{\"auths\":{\"quay.io\":{\"auth\":\"dXNlcjpwYXNz\"}}}"}"#;
+    let headers = format!("{user}\r\nContent-Type: application/json\r\nContent-Length: {}", body.len());
+    let made = server.send(&format!("POST {INFRA_ENVS}"), &headers, body);
+    assert_eq!(made.status, 201, "{made:?}");
+    let get = format!("GET {INFRA_ENVS}/{}", made.json()["id"].as_str().unwrap());
+    let first = url(&made.json());
+    assert!(first.starts_with("apikey/"), "{first}");
+    server.end();
+    let (server, user) = start("one");
+    assert_eq!(url(&server.ask(&get, &user).json()), first);
+    server.end();
+    let (server, user) = start("two");
+    let second = url(&server.ask(&get, &user).json());
+    assert_ne!(second, first);
+    assert_eq!(server.ask(&format!("{get}?api_key={}", token(&first)), "").status, 401);
+    assert_eq!(server.ask(&format!("{get}?api_key={}", token(&second)), "").status, 200);
+    assert!(server.end().contains("the policy or its key has changed"));
+    let server = Server::start(&scratch, &[("OS_IMAGES", list)], &[]);
+    let open = url(&server.ask(&get, "").json());
+    assert!(open.starts_with("id/"), "{open}");
+    server.end();
+}
+
+#[test]
+fn two_servers_do_not_share_a_data_directory() {
+    let scratch = Scratch::new();
+    let server = Server::start(&scratch, &[], &[]);
+    scratch.kindling("serve --listen 127.0.0.1:0").failure("kindling-data/kindling.db is in use");
+    assert_eq!(server.ask("GET /health", "").status, 200);
+    server.end();
+    Server::start(&scratch, &[], &[]).end();
 }

@@ -117,10 +117,10 @@ impl Service {
     }
 
     /// A service on a new SQLite file.
-    pub(crate) async fn on_sqlite(change: impl FnOnce(&mut Settings)) -> Self {
+    async fn on_sqlite(policy: Policy, change: impl FnOnce(&mut Settings)) -> Self {
         let directory = TempDir::new().unwrap();
         let store = SqlStore::open_file(&directory.path().join("kindling.db")).await.unwrap();
-        Self::on(store, Some(directory), Policy::Open, change).await
+        Self::on(store, Some(directory), policy, change).await
     }
 
     /// A request, its path counted from the path of the API.
@@ -190,9 +190,7 @@ pub(crate) fn on_each_database_under(policy: Policy, test: impl AsyncFn(&Service
 fn run_on_each_database(policy: Policy, change: impl Fn(&mut Settings), test: impl AsyncFn(&Service)) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let directory = TempDir::new().unwrap();
-        let store = SqlStore::open_file(&directory.path().join("kindling.db")).await.unwrap();
-        let service = Service::on(store, Some(directory), policy.clone(), &change).await;
+        let service = Service::on_sqlite(policy.clone(), &change).await;
         test(&service).await;
         service.end().await;
         if let Some(server) = postgres() {

@@ -82,6 +82,13 @@ impl Serve {
         self.agents.apply(&mut settings)?;
         let store = Arc::new(self.database.open().await?);
         let inventory = Inventory::new(Arc::clone(&store) as Arc<dyn Store>, catalogue, settings, policy);
+        let renewed = inventory.renew_url_tokens().await?;
+        if renewed > 0 {
+            tracing::warn!(
+                infra_envs = renewed,
+                "the policy or its key has changed: these have other URLs now"
+            );
+        }
         serve(listeners, &inventory, &mut interrupts).await?;
         store.close().await;
         Ok(())

@@ -13,6 +13,7 @@ use super::recent::Recent;
 use super::token::{Grant, TokenError, Verified};
 use super::{AuthKind, Scope};
 use crate::inventory::Refusal;
+use crate::inventory::id::InfraEnvId;
 use crate::inventory::store::{Key, Kind, Records};
 
 /// How many tokens are known to be good without another look at their signature. A token of each host of a large site.
@@ -67,6 +68,11 @@ impl LocalPolicy {
             }
             _ => Err(unauthenticated(format!("the token is not for {kind}"))),
         }
+    }
+
+    /// Whether a token is one of an infra-env.
+    pub(super) fn is_of(&self, infra_env: InfraEnvId, token: &str) -> bool {
+        self.verify(token) == Ok(Grant::InfraEnv(infra_env))
     }
 
     fn verify(&self, token: &str) -> Result<Grant, TokenError> {

@@ -136,6 +136,14 @@ impl Policy {
         }
     }
 
+    /// Whether a token is what [`url_token`](Self::url_token) could give for an infra-env.
+    pub(crate) fn takes_url_token(&self, infra_env: InfraEnvId, token: &Secret) -> bool {
+        match self {
+            Self::Open => token.is_empty(),
+            Self::Local(local) => local.is_of(infra_env, token.reveal()),
+        }
+    }
+
     /// The token for the URLs of a cluster, if the policy wants any.
     #[must_use]
     pub fn cluster_url_token(&self, cluster: ClusterId) -> Option<Secret> {

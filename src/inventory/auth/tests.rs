@@ -181,7 +181,7 @@ fn hostile(site: &Site) -> Vec<(&'static str, String, &'static str)> {
     let good = site.keys.infra_env_token(site.own).reveal().to_owned();
     let claims = json!({"infra_env_id": site.own});
     let (head, signature) = good.rsplit_once('.').unwrap();
-    let (header, payload) = head.split_once('.').unwrap();
+    let (header, _) = head.split_once('.').unwrap();
     let foreign = LocalKeys::parse(KeyTexts::generate().unwrap().private.reveal(), None).unwrap();
     let hmac = EncodingKey::from_secret(site.texts.public.as_bytes());
     let hmac = encode(&Header::new(Algorithm::HS256), &claims, &hmac).unwrap();

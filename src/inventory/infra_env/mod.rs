@@ -8,6 +8,7 @@ mod model;
 mod preflight;
 mod record;
 mod register;
+mod renew;
 mod routes;
 mod rules;
 mod static_network;
