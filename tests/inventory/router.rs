@@ -50,3 +50,14 @@ fn operations_that_are_not_there_say_so() {
         assert_eq!(answer.refused(405), "method POST is not allowed, but [GET,HEAD] are");
     });
 }
+
+/// A supervisor that asks must hear of a database that is gone, and must not kill the process for it.
+#[test]
+fn health_is_that_of_the_database() {
+    on_each_database(async |service| {
+        let ask = async |path: &str| send(service.request_at_root(Method::GET, path)).await.status;
+        assert_eq!((ask("/health").await, ask("/ready").await, ask("/live").await), (200, 200, 200));
+        service.inventory.records().store().close().await;
+        assert_eq!((ask("/health").await, ask("/live").await), (503, 200));
+    });
+}
