@@ -8,6 +8,7 @@ pub mod auth;
 pub mod cluster;
 mod error;
 pub mod event;
+pub mod files;
 pub mod host;
 pub mod id;
 pub mod infra_env;

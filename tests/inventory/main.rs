@@ -9,6 +9,7 @@ mod auth;
 mod cluster_rules;
 mod cluster_sequences;
 mod clusters;
+mod files;
 mod infra_envs;
 mod openapi;
 mod router;

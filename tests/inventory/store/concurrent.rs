@@ -135,6 +135,33 @@ fn opposite_orders_do_not_block_each_other() {
     });
 }
 
+/// Others may lock what they like in any order. Who is given up for them starts anew.
+#[test]
+fn a_change_that_the_server_gives_up_is_overtaken() {
+    on_postgres(async |fixture| {
+        let (one, other) = (cluster(), infra_env());
+        fixture.done([Step::Insert(row(one)), Step::Insert(row(other))]).await;
+        let lock = async |connection: &mut AnyConnection, key: Key| {
+            let statement = format!("SELECT 1 FROM records WHERE id = '{}' FOR UPDATE", key.id);
+            connection.execute(sqlx::AssertSqlSafe(statement)).await.map(drop)
+        };
+        let mut connection = AnyConnection::connect(&fixture.url).await.unwrap();
+        connection.execute("BEGIN; SET LOCAL deadlock_timeout = '1min'").await.unwrap();
+        lock(&mut connection, other).await.unwrap();
+        let next = |key| Step::Replace(Row { generation: 2, ..row(key) });
+        let outside = async {
+            // The change has the first record by then, and waits for the second.
+            tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+            lock(&mut connection, one).await.unwrap();
+            connection.execute("COMMIT").await.unwrap();
+        };
+        let (outcome, ()) = tokio::join!(fixture.commit([next(one), next(other)]), outside);
+        assert_eq!(outcome, Outcome::Overtaken);
+        fixture.done([next(one), next(other)]).await;
+        connection.close().await.unwrap();
+    });
+}
+
 #[test]
 fn changes_of_one_commit_succeed_and_are_overtaken_alone() {
     on_each_store(async |fixture| {

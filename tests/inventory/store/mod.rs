@@ -56,7 +56,7 @@ fn on_each_store(test: impl AsyncFn(&Fixture)) {
     on_postgres(&test);
 }
 
-fn block_on(test: impl Future<Output = ()>) {
+pub(crate) fn block_on(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(test);
 }
@@ -152,13 +152,13 @@ impl Counter {
 const TASK: &str = "KINDLING_TEST_TASK";
 
 /// A process that runs one ignored test of this program, which finds its task with [`task`].
-fn process(test: &str, task: &str) -> Command {
+pub(crate) fn process(test: &str, task: &str) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--ignored", "--exact", "--nocapture", test]).env(TASK, task);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     command
 }
 
-fn task() -> String {
+pub(crate) fn task() -> String {
     env::var(TASK).expect("this is no test but a part of others, which run it")
 }
