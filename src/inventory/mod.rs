@@ -12,6 +12,7 @@ pub mod files;
 pub mod host;
 pub mod id;
 pub mod infra_env;
+pub mod logs;
 mod not_implemented;
 mod request;
 mod routes;

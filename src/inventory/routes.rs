@@ -11,7 +11,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use super::error::EitherError;
 use super::{
-    GateError, Inventory, OperationError, Refusal, Settings, cluster, event, host, infra_env,
+    GateError, Inventory, OperationError, Refusal, Settings, cluster, event, host, infra_env, logs,
     not_implemented, version,
 };
 
@@ -58,6 +58,7 @@ fn routes() -> OpenApiRouter<Inventory> {
         .merge(infra_env::routes())
         .merge(host::routes())
         .merge(event::routes())
+        .merge(logs::routes())
         .merge(version::routes());
     not_implemented::add_to(router)
 }

@@ -51,6 +51,8 @@ pub struct Settings {
     pub infra_env_id: Option<InfraEnvId>,
     /// The origins whose pages may call the API; `*` for any part of one.
     pub allowed_origins: Vec<String>,
+    /// Whether a machine whose agent comes from another image is told to take [`Self::agent_image`].
+    pub upgrade_agents: bool,
 }
 
 /// The networks inside a cluster.
@@ -100,6 +102,7 @@ impl Settings {
             cluster_networks_v6: ClusterNetworks::new("fd01::/48", 64, "fd02::/112"),
             infra_env_id: None,
             allowed_origins: Vec::new(),
+            upgrade_agents: true,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The hosts of a cluster.
 
-use super::model::Hosts;
+use super::model::{HostCounts, Hosts};
+use crate::inventory::host::{self, Host, HostStatus, Shown};
 use crate::inventory::id::ClusterId;
 use crate::inventory::store::Change;
 use crate::inventory::{Inventory, Refusal};
@@ -15,21 +16,30 @@ pub enum ShownHosts {
 }
 
 /// The hosts of a cluster.
-#[expect(clippy::unused_async, reason = "hosts are not kept yet")]
 pub(super) async fn of_cluster(
-    _inventory: &Inventory,
-    _id: ClusterId,
-    _shown: ShownHosts,
+    inventory: &Inventory,
+    id: ClusterId,
+    shown: ShownHosts,
 ) -> Result<Hosts, Refusal> {
-    Ok(Hosts::default())
+    let hosts = host::views_of_cluster(inventory, id, Shown::InFull).await?;
+    let count = |counts: &dyn Fn(&HostStatus) -> bool| {
+        i64::try_from(hosts.iter().filter(|host| counts(&host.status)).count()).unwrap_or(i64::MAX)
+    };
+    let counts = HostCounts {
+        ready: count(&|status| *status == HostStatus::Known),
+        enabled: count(&|status| *status != HostStatus::Disabled),
+        total: count(&|_| true),
+    };
+    let view = |host: &Host| serde_json::to_value(host).unwrap_or_default();
+    let views = if shown == ShownHosts::All { hosts.iter().map(view).collect() } else { Vec::new() };
+    Ok(Hosts { views, counts })
 }
 
 /// Lets the hosts of a cluster that is deleted go.
-#[expect(clippy::unused_async, reason = "hosts are not kept yet")]
 pub(super) async fn release(
-    _inventory: &Inventory,
-    _change: &mut Change,
-    _id: ClusterId,
+    inventory: &Inventory,
+    change: &mut Change,
+    id: ClusterId,
 ) -> Result<(), Refusal> {
-    Ok(())
+    host::release_hosts(inventory.records(), change, id).await
 }

@@ -102,6 +102,18 @@ impl Event {
         }
     }
 
+    /// At a time.
+    #[must_use]
+    pub fn at(self, time: DateTime<Utc>) -> Self {
+        Self { time, ..self }
+    }
+
+    /// In answer to a request.
+    #[must_use]
+    pub fn in_answer_to(self, request: Uuid) -> Self {
+        Self { request: Some(request), ..self }
+    }
+
     /// To a cluster.
     #[must_use]
     pub fn of_cluster(self, cluster: Option<ClusterId>) -> Self {

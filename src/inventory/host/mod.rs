@@ -1,5 +1,39 @@
-//! hosts.
+//! Hosts: machines that booted the image of an infra-env.
+//!
+//! The agent on a host registers it, and then asks again and again what to do: the steps. What it says of them is kept. Of
+//! the states that a host comes through, those before an installation are here.
 
+mod choice;
+mod cluster;
+mod journal;
+mod machine;
+mod membership;
+mod model;
+mod place;
+mod progress;
+mod record;
+mod refresh;
+mod registration;
+mod reply;
+mod reported;
 mod routes;
+mod stage;
+mod status;
+mod steps;
+mod validation;
+mod view;
+mod words;
 
+pub(crate) use cluster::release_hosts;
+pub use model::{
+    BindHostParams, CertificateVerification, DiskChoice, DiskFormatting, DiskRole, FencingCredentials,
+    Header, Host, HostCreateParams, HostIgnitionParams, HostProgress, HostProgressParams, HostUpdateParams,
+    InstallerArgsParams, LogsProgressParams, NodeLabel, RegisteredHost, RunnerCommand,
+};
+pub use record::{Choices, Findings, HostRecord, InstallationDisk, Logs, Progress};
 pub(crate) use routes::routes;
+pub use stage::{ChosenRole, HostRole, HostStage, LogsState};
+pub use status::{HostKind, HostStatus, MediaStatus};
+pub use steps::{PostStepAction, Step, StepReply, StepType, Steps};
+pub use validation::{Validation, ValidationStatus};
+pub use view::{Shown, views_of_cluster};

@@ -2,11 +2,13 @@
 //! operation sees it.
 
 mod body;
+mod id;
 mod path;
 mod query;
 mod schema;
 
 pub(crate) use body::{Body, RequestBody, request_bodies};
+pub(crate) use id::RequestId;
 pub(crate) use path::At;
 pub(crate) use query::Query;
 pub(crate) use schema::Schemas;

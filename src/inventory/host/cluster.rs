@@ -1,0 +1,84 @@
+//! What becomes of hosts when their cluster goes, and what they have to know of it.
+
+use super::journal::Journal;
+use super::membership::leave;
+use super::record::HostRecord;
+use crate::inventory::Refusal;
+use crate::inventory::cluster::{ClusterKind, ClusterRecord, ClusterStatus};
+use crate::inventory::event::Severity;
+use crate::inventory::id::ClusterId;
+use crate::inventory::infra_env::InfraEnvRecord;
+use crate::inventory::store::{Change, Filter, Kind, Record, Records, Stored};
+
+/// The cluster of an id, if it is there.
+pub(super) async fn find_cluster(records: &Records, id: ClusterId) -> Result<Option<ClusterRecord>, Refusal> {
+    let found = records.find::<ClusterRecord>(None, id.0).await?;
+    Ok(found.map(|cluster| cluster.record).filter(|cluster| !cluster.is_deleted()))
+}
+
+/// Whether hosts may still become part of a cluster.
+pub(super) fn takes_hosts(cluster: &ClusterRecord) -> bool {
+    matches!(
+        cluster.status,
+        ClusterStatus::Insufficient
+            | ClusterStatus::Ready
+            | ClusterStatus::PendingForInput
+            | ClusterStatus::AddingHosts
+    )
+}
+
+/// Why a cluster takes no hosts.
+pub(super) fn takes_none(cluster: &ClusterRecord) -> Refusal {
+    let status = serde_json::to_value(cluster.status).unwrap_or_default();
+    let status = status.as_str().unwrap_or_default();
+    Refusal::conflict(format!("Cluster {} is in state {status} and takes no hosts", cluster.id))
+}
+
+/// Whether a cluster was there before its hosts.
+pub(super) fn is_joined(cluster: &ClusterRecord) -> bool {
+    cluster.kind == ClusterKind::AddHostsCluster
+}
+
+/// Whether a cluster is one machine.
+pub(super) fn is_single_node(cluster: &ClusterRecord) -> bool {
+    cluster.control_plane_count == 1 && !is_joined(cluster)
+}
+
+/// A cluster goes: hosts of an infra-env that is its own go with it, others only leave it.
+///
+/// This is part of the change that deletes the cluster.
+///
+/// # Errors
+///
+/// When the database fails.
+pub(crate) async fn release_hosts(
+    records: &Records,
+    change: &mut Change,
+    cluster: ClusterId,
+) -> Result<(), Refusal> {
+    for Stored { record: mut host, generation } in
+        records.list::<HostRecord>(Filter::all(Kind::Host).of_cluster(cluster.0)).await?
+    {
+        let infra_env = records.find::<InfraEnvRecord>(None, host.infra_env_id.0).await?;
+        let is_its_own = infra_env.is_some_and(|infra_env| infra_env.record.cluster_id == Some(cluster));
+        let mut journal = Journal::of_time();
+        if is_its_own {
+            deregister(&mut host, &mut journal);
+        } else {
+            leave(&mut host, &mut journal);
+        }
+        host.updated_at = journal.micros();
+        change.replace(&host, generation);
+        journal.write(change);
+    }
+    // One that becomes part of it just now would stay with a cluster that is gone.
+    change.require_none(Filter::all(Kind::Host).of_cluster(cluster.0));
+    Ok(())
+}
+
+/// A host goes. It is kept for a while.
+pub(super) fn deregister(host: &mut HostRecord, journal: &mut Journal) {
+    host.deleted_at = Some(journal.micros());
+    let message = format!("Host {} deregistered", host.name());
+    journal.tell_in_full(host, "host_deregistered", Severity::Info, message);
+}

@@ -1,0 +1,74 @@
+//! Which host an operation is about, and how it is read and changed.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use utoipa::IntoParams;
+
+use super::journal::Journal;
+use super::record::HostRecord;
+use crate::inventory::id::{HostId, InfraEnvId};
+use crate::inventory::request::{At, RequestId};
+use crate::inventory::store::{Change, Records, Stored};
+use crate::inventory::{Inventory, Refusal};
+
+/// What names a host: its id alone may be that of the same machine in another infra-env.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct Place {
+    /// The infra-env whose image it booted.
+    #[param(value_type = String, format = Uuid)]
+    pub(crate) infra_env_id: InfraEnvId,
+    /// Its id.
+    #[param(value_type = String, format = Uuid)]
+    pub(crate) host_id: HostId,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Place {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let At(infra_env_id) = At::from_request_parts(parts, state).await?;
+        let At(host_id) = At::from_request_parts(parts, state).await?;
+        Ok(Self { infra_env_id, host_id })
+    }
+}
+
+impl Place {
+    /// The host that is there, also if it is deleted.
+    pub(super) async fn find_any(self, records: &Records) -> Result<Option<Stored<HostRecord>>, Refusal> {
+        Ok(records.find(Some(self.infra_env_id.0), self.host_id.0).await?)
+    }
+
+    /// The host that is there.
+    pub(super) async fn find(self, records: &Records) -> Result<Stored<HostRecord>, Refusal> {
+        let found = self.find_any(records).await?.filter(|host| host.record.deleted_at.is_none());
+        found.ok_or_else(|| {
+            let Self { infra_env_id, host_id } = self;
+            let reason =
+                format!("failed to get host {host_id} in infra_env {infra_env_id}: record not found");
+            Refusal::not_found(reason)
+        })
+    }
+
+    /// Changes the host that is there. The step may be asked again, of a host that another changed meanwhile.
+    pub(super) async fn change<T>(
+        self,
+        inventory: &Inventory,
+        request: RequestId,
+        step: impl Fn(&mut HostRecord, &mut Journal) -> Result<T, Refusal> + Send + Sync,
+    ) -> Result<(HostRecord, T), Refusal> {
+        let records = inventory.records();
+        records
+            .change(|| async {
+                let mut change = Change::new();
+                let Stored { record: mut host, generation } = self.find(records).await?;
+                let mut journal = Journal::of(request);
+                let value = step(&mut host, &mut journal)?;
+                host.updated_at = journal.micros();
+                change.replace(&host, generation);
+                journal.write(&mut change);
+                Ok((change, (host, value)))
+            })
+            .await
+    }
+}

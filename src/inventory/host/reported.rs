@@ -1,0 +1,366 @@
+//! What agents report, read from their JSON into types.
+//!
+//! An agent may be anybody. What it says is read straight into the types below: a key that nobody knows is passed over, a
+//! list has an end, and a value of another type is refused. What is kept is written anew from the types.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{DeserializeOwned, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::inventory::Refusal;
+
+/// What a report may have at most, in bytes. That of a machine with thousands of disks has a few millions.
+const MOST_REPORT: usize = 8 << 20;
+
+/// What a list in a report may have at most. An item may be two bytes of JSON and hundreds in memory.
+const MOST_ITEMS: usize = 16 << 10;
+
+/// Reads a report.
+pub(super) fn read<T: DeserializeOwned>(what: &str, report: &str) -> Result<T, Refusal> {
+    if report.len() > MOST_REPORT {
+        let length = report.len();
+        return Err(Refusal::bad(format!(
+            "{what}: {length} bytes are more than the {MOST_REPORT} that may be"
+        )));
+    }
+    serde_json::from_str(report).map_err(|error| Refusal::bad(format!("{what}: {error}")))
+}
+
+/// Writes what was read.
+pub(super) fn write<T: Serialize>(report: &T) -> String {
+    // Reports are made of texts, numbers and lists: these always have a JSON form.
+    serde_json::to_string(report).unwrap_or_default()
+}
+
+/// A value that is not written when it says nothing.
+pub(super) trait Absent {
+    fn is_absent(&self) -> bool;
+}
+
+impl Absent for String {
+    fn is_absent(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+impl Absent for bool {
+    fn is_absent(&self) -> bool {
+        !self
+    }
+}
+
+impl Absent for i64 {
+    fn is_absent(&self) -> bool {
+        *self == 0
+    }
+}
+
+impl Absent for f64 {
+    fn is_absent(&self) -> bool {
+        *self == 0.0
+    }
+}
+
+impl<T> Absent for Option<T> {
+    fn is_absent(&self) -> bool {
+        self.is_none()
+    }
+}
+
+/// A list: always written, as null if it was never there.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct List<T>(pub(crate) Option<Vec<T>>);
+
+impl<T> Default for List<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<T> Absent for List<T> {
+    fn is_absent(&self) -> bool {
+        false
+    }
+}
+
+impl<T> List<T> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().flatten()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.0.iter_mut().flatten()
+    }
+
+    pub(crate) fn retain(&mut self, keep: impl FnMut(&T) -> bool) {
+        if let Some(items) = &mut self.0 {
+            items.retain(keep);
+        }
+    }
+}
+
+impl<T: Serialize> Serialize for List<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(Items(PhantomData)).map(|items| Self(Some(items)))
+    }
+}
+
+struct Items<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Items<T> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a list of at most {MOST_ITEMS}")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = list.next_element()? {
+            if items.len() == MOST_ITEMS {
+                return Err(serde::de::Error::invalid_length(MOST_ITEMS + 1, &self));
+            }
+            items.push(item);
+        }
+        Ok(items)
+    }
+}
+
+/// Null is as good as nothing.
+pub(super) fn null_as_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+/// Reads objects alone: a list of values in the order of an object's keys is none.
+pub(super) struct ObjectOnly<D>(pub(super) D);
+
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for ObjectOnly<D> {
+    type Error = D::Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        self.0.deserialize_map(visitor)
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+/// Makes types of reports: everything may be absent or null, and what says nothing is not written.
+macro_rules! reported {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$of_field:meta])* $field:ident: $type:ty,)* })+) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(default, remote = "Self")]
+        pub(crate) struct $name {
+            $(
+                $(#[$of_field])*
+                #[serde(
+                    deserialize_with = "crate::inventory::host::reported::null_as_default",
+                    skip_serializing_if = "crate::inventory::host::reported::Absent::is_absent"
+                )]
+                pub(crate) $field: $type,
+            )*
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                Self::serialize(self, serializer)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                Self::deserialize($crate::inventory::host::reported::ObjectOnly(deserializer))
+            }
+        }
+
+        /// A part is written also if all that it has says nothing.
+        impl crate::inventory::host::reported::Absent for $name {
+            fn is_absent(&self) -> bool {
+                false
+            }
+        }
+    )+};
+}
+pub(super) use reported;
+
+reported! {
+    /// The reply of `ntp-synchronizer`.
+    NtpReport {
+        ntp_sources: List<NtpSource>,
+    }
+
+    /// A time server.
+    NtpSource {
+        source_name: String,
+        source_state: String,
+    }
+
+    /// The reply of `connectivity-check`.
+    ConnectivityReport {
+        remote_hosts: List<RemoteHost>,
+    }
+
+    /// How another host is reached.
+    RemoteHost {
+        host_id: String,
+        l2_connectivity: List<LinkReport>,
+        l3_connectivity: List<PingReport>,
+        mtu_report: List<MtuReport>,
+    }
+
+    /// Whether a host is on the same link.
+    LinkReport {
+        outgoing_nic: String,
+        outgoing_ip_address: String,
+        remote_ip_address: String,
+        remote_mac: String,
+        successful: bool,
+    }
+
+    /// Whether a host answers.
+    PingReport {
+        outgoing_nic: String,
+        remote_ip_address: String,
+        successful: bool,
+        average_rtt_ms: f64,
+        packet_loss_percentage: f64,
+    }
+
+    /// Whether large packets reach a host.
+    MtuReport {
+        outgoing_nic: String,
+        remote_ip_address: String,
+        mtu_successful: bool,
+    }
+
+    /// An item of the reply of `free-network-addresses`.
+    FreeNetwork {
+        network: String,
+        free_addresses: List<String>,
+    }
+
+    /// The reply of `domain-resolution`.
+    DomainReport {
+        resolutions: List<DomainResolution>,
+    }
+
+    /// What a name is resolved to.
+    DomainResolution {
+        domain_name: String,
+        ipv4_addresses: List<String>,
+        ipv6_addresses: List<String>,
+        cnames: List<String>,
+    }
+
+    /// The reply of `api-vip-connectivity-check`.
+    ApiVipReport {
+        is_success: bool,
+        url: String,
+        download_error: String,
+        ignition: String,
+    }
+
+    /// The reply of `tang-connectivity-check`.
+    TangReport {
+        is_success: bool,
+        tang_server_response: List<TangServer>,
+    }
+
+    /// What a server answered.
+    TangServer {
+        tang_url: String,
+        payload: String,
+        signatures: List<TangSignature>,
+    }
+
+    /// A signature of a server.
+    TangSignature {
+        protected: String,
+        signature: String,
+    }
+
+    /// The reply of `container-image-availability`.
+    ImagesReport {
+        images: List<ImageReport>,
+    }
+
+    /// Whether an image could be fetched, and how fast.
+    ImageReport {
+        name: String,
+        result: String,
+        size_bytes: f64,
+        time: f64,
+        download_rate: f64,
+    }
+
+    /// The reply of `installation-disk-speed-check`.
+    DiskSpeedReport {
+        path: String,
+        io_sync_duration: i64,
+    }
+
+    /// The reply of `upgrade-agent`.
+    UpgradeReport {
+        agent_image: String,
+        result: String,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_knows_is_dropped_and_null_is_nothing() {
+        let text = r#"{"colour": {"of": ["x"]}, "ntp_sources": [{"source_name": "a", "source_state": null, "x": 1}]}"#;
+        let report: NtpReport = read("ntp", text).unwrap();
+        assert_eq!(write(&report), r#"{"ntp_sources":[{"source_name":"a"}]}"#);
+        assert_eq!(write(&read::<NtpReport>("ntp", "{}").unwrap()), r#"{"ntp_sources":null}"#);
+    }
+
+    #[test]
+    fn lists_have_an_end() {
+        let items = |count: usize| format!(r#"{{"ntp_sources": [{}]}}"#, vec!["{}"; count].join(","));
+        read::<NtpReport>("ntp", &items(MOST_ITEMS)).unwrap();
+        let refusal = read::<NtpReport>("ntp", &items(MOST_ITEMS + 1)).unwrap_err();
+        assert!(refusal.reason().contains("invalid length 16385"), "{refusal}");
+    }
+
+    #[test]
+    fn reports_have_an_end() {
+        let text = |length: usize| format!("{{}}{}", " ".repeat(length - 2));
+        read::<NtpReport>("ntp", &text(MOST_REPORT)).unwrap();
+        let refusal = read::<NtpReport>("ntp", &text(MOST_REPORT + 1)).unwrap_err();
+        assert!(refusal.reason().starts_with("ntp: 8388609 bytes are more"), "{refusal}");
+    }
+
+    #[test]
+    fn what_is_no_report_is_refused() {
+        for text in [
+            "",
+            "[]",
+            "null",
+            "{",
+            r#"{"ntp_sources": [null]}"#,
+            r#"{"ntp_sources": [["a"]]}"#,
+            r#"{"ntp_sources": {}}"#,
+        ] {
+            assert!(read::<NtpReport>("ntp", text).is_err(), "{text}");
+        }
+        let deep = "[".repeat(100_000);
+        assert!(read::<NtpReport>("ntp", &format!(r#"{{"x": {deep}"#)).is_err());
+    }
+}

@@ -1,0 +1,162 @@
+//! What users do with hosts.
+
+use axum::extract::{FromRequestParts, RawPathParams, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::super::membership::{Binding, unbind};
+use super::super::model::{BindHostParams, Host};
+use super::super::place::Place;
+use super::super::record::HostRecord;
+use super::super::status::HostStatus;
+use super::super::view::Shown;
+use crate::inventory::auth::{Caller, User};
+use crate::inventory::error::{Refusals, Reply};
+use crate::inventory::request::{Body, RequestId};
+use crate::inventory::{Inventory, Refusal};
+
+pub(super) fn routes() -> OpenApiRouter<Inventory> {
+    OpenApiRouter::new()
+        .routes(routes!(bind_host))
+        .routes(routes!(unbind_host))
+        .routes(routes!(reset_host))
+        .routes(routes!(install_host))
+        .routes(routes!(reset_host_validation))
+}
+
+/// Makes a host part of a cluster
+#[utoipa::path(
+    post,
+    path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/bind",
+    operation_id = "BindHost",
+    tag = "hosts",
+    params(Place),
+    request_body = BindHostParams,
+    responses((status = OK, body = Host), Refusals)
+)]
+async fn bind_host(
+    _caller: Caller<User>,
+    place: Place,
+    request: RequestId,
+    State(inventory): State<Inventory>,
+    Body(params): Body<BindHostParams>,
+) -> Result<Reply<Host>, Refusal> {
+    let host = Binding { place, cluster: params.cluster_id, request }.bind(&inventory).await?;
+    Ok(Reply(StatusCode::OK, Host::of(host, Shown::AsKept, inventory.settings())))
+}
+
+/// Takes a host out of its cluster
+#[utoipa::path(
+    post,
+    path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/unbind",
+    operation_id = "UnbindHost",
+    tag = "hosts",
+    params(Place),
+    responses((status = OK, body = Host), Refusals)
+)]
+async fn unbind_host(
+    _caller: Caller<User>,
+    place: Place,
+    request: RequestId,
+    State(inventory): State<Inventory>,
+) -> Result<Reply<Host>, Refusal> {
+    let host = unbind(&inventory, place, request).await?;
+    Ok(Reply(StatusCode::OK, Host::of(host, Shown::AsKept, inventory.settings())))
+}
+
+/// Makes a host that joined a cluster what it was before
+#[utoipa::path(
+    post,
+    path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/reset",
+    operation_id = "v2ResetHost",
+    tag = "hosts",
+    params(Place),
+    responses((status = NOT_IMPLEMENTED, body = crate::inventory::OperationError), Refusals)
+)]
+async fn reset_host(
+    _caller: Caller<User>,
+    place: Place,
+    State(inventory): State<Inventory>,
+) -> Result<StatusCode, Refusal> {
+    let host = place.find(inventory.records()).await?.record;
+    require_joining(&host)?;
+    Err(not_implemented("hosts cannot be reset: this service does not install"))
+}
+
+/// Installs a host that joins a cluster
+#[utoipa::path(
+    post,
+    path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/install",
+    operation_id = "v2InstallHost",
+    tag = "hosts",
+    params(Place),
+    responses((status = NOT_IMPLEMENTED, body = crate::inventory::OperationError), Refusals)
+)]
+async fn install_host(
+    _caller: Caller<User>,
+    place: Place,
+    State(inventory): State<Inventory>,
+) -> Result<StatusCode, Refusal> {
+    let host = place.find(inventory.records()).await?.record;
+    if host.cluster_id.is_none() {
+        return Err(Refusal::not_found(format!("Host {} belongs to no cluster", host.id)));
+    }
+    require_joining(&host)?;
+    if host.status != HostStatus::Known {
+        let reason = format!("Host {} is in state {}, not {}", host.id, host.status, HostStatus::Known);
+        return Err(Refusal::conflict(reason));
+    }
+    Err(not_implemented("hosts cannot be installed: this service does not install"))
+}
+
+fn require_joining(host: &HostRecord) -> Result<(), Refusal> {
+    if host.cluster_id.is_some() && host.joins() {
+        return Ok(());
+    }
+    Err(Refusal::conflict(format!("Host {} does not join a cluster that is installed", host.id)))
+}
+
+fn not_implemented(reason: &str) -> Refusal {
+    Refusal::new(StatusCode::NOT_IMPLEMENTED, reason)
+}
+
+/// The validation in the path.
+struct ValidationAt(String);
+
+impl<S: Send + Sync> FromRequestParts<S> for ValidationAt {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let parameters = RawPathParams::from_request_parts(parts, state).await;
+        let parameters = parameters.map_err(|error| Refusal::malformed(error.to_string()))?;
+        let found = parameters.iter().find(|(name, _)| *name == "validation_id");
+        Ok(Self(found.map(|(_, text)| text.to_owned()).unwrap_or_default()))
+    }
+}
+
+/// Has a host validated anew
+#[utoipa::path(
+    patch,
+    path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/reset-validation/{validation_id}",
+    operation_id = "v2ResetHostValidation",
+    tag = "hosts",
+    params(Place, ("validation_id" = String, Path, description = "The validation")),
+    responses((status = NOT_IMPLEMENTED, body = crate::inventory::OperationError), Refusals)
+)]
+async fn reset_host_validation(
+    _caller: Caller<User>,
+    place: Place,
+    ValidationAt(id): ValidationAt,
+    State(inventory): State<Inventory>,
+) -> Result<StatusCode, Refusal> {
+    let host = place.find(inventory.records()).await?.record;
+    if !matches!(id.as_str(), "sufficient-installation-disk-speed" | "container-images-available") {
+        return Err(Refusal::bad(format!("Validation {id:?} cannot be reset")));
+    }
+    if host.cluster_id.is_none() {
+        return Err(Refusal::conflict(format!("Host {} belongs to no cluster", host.id)));
+    }
+    Err(not_implemented("validations of an installation cannot be reset: this service does not install"))
+}

@@ -1,0 +1,89 @@
+//! Lists of hosts.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::super::model::Host;
+use super::super::stage::HostRole;
+use super::super::status::HostStatus;
+use super::super::view::{Shown, list, views_of_cluster};
+use crate::inventory::auth::{Caller, UserOrAgent};
+use crate::inventory::error::{Refusals, Reply};
+use crate::inventory::id::{ClusterId, InfraEnvId};
+use crate::inventory::infra_env::InfraEnvRecord;
+use crate::inventory::request::{At, Query};
+use crate::inventory::store::{Filter, Kind};
+use crate::inventory::{Inventory, Refusal};
+
+pub(super) fn routes() -> OpenApiRouter<Inventory> {
+    OpenApiRouter::new().routes(routes!(list_hosts)).routes(routes!(list_cluster_hosts))
+}
+
+/// The hosts of an infra-env
+#[utoipa::path(
+    get,
+    path = "/v2/infra-envs/{infra_env_id}/hosts",
+    operation_id = "v2ListHosts",
+    tag = "hosts",
+    params(("infra_env_id" = uuid::Uuid, Path)),
+    responses((status = OK, body = Vec<Host>), Refusals)
+)]
+async fn list_hosts(
+    _caller: Caller<UserOrAgent>,
+    At(id): At<InfraEnvId>,
+    State(inventory): State<Inventory>,
+) -> Result<Reply<Vec<Host>>, Refusal> {
+    let found = inventory.records().find::<InfraEnvRecord>(None, id.0).await?;
+    found.ok_or_else(|| Refusal::not_found("record not found"))?;
+    let hosts = list(&inventory, Filter::all(Kind::Host).within(id.0)).await?;
+    let shown = hosts.into_iter().map(|host| Host::of(host, Shown::InFull, inventory.settings()));
+    Ok(Reply(StatusCode::OK, shown.collect()))
+}
+
+/// The hosts of a cluster
+#[utoipa::path(
+    get,
+    path = "/v2/clusters/{cluster_id}/hosts",
+    operation_id = "ListClusterHosts",
+    tag = "hosts",
+    params(
+        ("cluster_id" = uuid::Uuid, Path),
+        ("role" = Option<String>, Query, description = "Only those of this role"),
+        ("status" = Option<String>, Query, description = "Only those in this state"),
+        ("with-inventory" = Option<bool>, Query, description = "Say what they are made of"),
+        ("with-connectivity" = Option<bool>, Query, description = "Say which other hosts they reach")
+    ),
+    responses((status = OK, body = Vec<Host>), Refusals)
+)]
+async fn list_cluster_hosts(
+    _caller: Caller<UserOrAgent>,
+    At(id): At<ClusterId>,
+    query: Query,
+    State(inventory): State<Inventory>,
+) -> Result<Reply<Vec<Host>>, Refusal> {
+    const ROLES: [(&str, HostRole); 4] = [
+        ("master", HostRole::Master),
+        ("arbiter", HostRole::Arbiter),
+        ("worker", HostRole::Worker),
+        ("auto-assign", HostRole::AutoAssign),
+    ];
+    let role = query.choice("role", &ROLES)?;
+    let statuses: Vec<_> = HostStatus::ALL.iter().map(|status| (status.as_str(), *status)).collect();
+    let status = query.choice("status", &statuses)?;
+    let (with_inventory, with_connectivity) = (query.flag("with-inventory"), query.flag("with-connectivity"));
+    let mut hosts = views_of_cluster(&inventory, id, Shown::AsKept).await?;
+    hosts.retain(|host| {
+        role.is_none_or(|role| host.role == role) && status.is_none_or(|status| host.status == status)
+    });
+    for host in &mut hosts {
+        if !with_inventory {
+            host.inventory.clear();
+        }
+        if !with_connectivity {
+            host.connectivity.clear();
+        }
+    }
+    Ok(Reply(StatusCode::OK, hosts))
+}

@@ -1,0 +1,168 @@
+//! What users call.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::super::choice::{
+    check_ignition_override, check_installer_args, keep_ignition_override, keep_installer_args,
+};
+use super::super::cluster::deregister;
+use super::super::journal::Journal;
+use super::super::model::{Host, HostIgnitionParams, HostUpdateParams, InstallerArgsParams};
+use super::super::place::Place;
+use super::super::record::HostRecord;
+use super::super::refresh::up_to_date;
+use super::super::view::Shown;
+use crate::inventory::auth::{Caller, User};
+use crate::inventory::error::{Refusals, Reply};
+use crate::inventory::request::{Body, RequestId};
+use crate::inventory::{Inventory, Refusal};
+
+pub(super) fn routes() -> OpenApiRouter<Inventory> {
+    OpenApiRouter::new()
+        .routes(routes!(get_host, update_host, deregister_host))
+        .routes(routes!(update_installer_args))
+        .routes(routes!(get_host_ignition, update_host_ignition))
+}
+
+/// A host
+#[utoipa::path(
+    get,
+    path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}",
+    operation_id = "v2GetHost",
+    tag = "hosts",
+    params(Place),
+    responses((status = OK, body = Host), Refusals)
+)]
+async fn get_host(
+    _caller: Caller<User>,
+    place: Place,
+    State(inventory): State<Inventory>,
+) -> Result<Reply<Host>, Refusal> {
+    let found = place.find(inventory.records()).await?;
+    let host = up_to_date(&inventory, vec![found]).await?.pop();
+    // It was there a moment ago.
+    let host = host.ok_or_else(|| Refusal::not_found("record not found"))?;
+    Ok(Reply(StatusCode::OK, Host::of(host, Shown::InFull, inventory.settings())))
+}
+
+/// Changes a host
+#[utoipa::path(
+    patch,
+    path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}",
+    operation_id = "v2UpdateHost",
+    tag = "hosts",
+    params(Place),
+    request_body = HostUpdateParams,
+    responses((status = CREATED, body = Host), Refusals)
+)]
+async fn update_host(
+    _caller: Caller<User>,
+    place: Place,
+    request: RequestId,
+    State(inventory): State<Inventory>,
+    Body(params): Body<HostUpdateParams>,
+) -> Result<Reply<Host>, Refusal> {
+    params.check()?;
+    let apply =
+        |host: &mut HostRecord, journal: &mut Journal| params.apply(host, inventory.settings(), journal);
+    let (host, ()) = place.change(&inventory, request, apply).await?;
+    Ok(Reply(StatusCode::CREATED, Host::of(host, Shown::InFull, inventory.settings())))
+}
+
+/// Deletes a host
+#[utoipa::path(
+    delete,
+    path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}",
+    operation_id = "v2DeregisterHost",
+    tag = "hosts",
+    params(Place),
+    responses((status = NO_CONTENT), Refusals)
+)]
+async fn deregister_host(
+    _caller: Caller<User>,
+    place: Place,
+    request: RequestId,
+    State(inventory): State<Inventory>,
+) -> Result<StatusCode, Refusal> {
+    let go = |host: &mut HostRecord, journal: &mut Journal| {
+        deregister(host, journal);
+        Ok(())
+    };
+    place.change(&inventory, request, go).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Sets arguments of the installer
+#[utoipa::path(
+    patch,
+    path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/installer-args",
+    operation_id = "v2UpdateHostInstallerArgs",
+    tag = "hosts",
+    params(Place),
+    request_body = InstallerArgsParams,
+    responses((status = CREATED, body = Host), Refusals)
+)]
+async fn update_installer_args(
+    _caller: Caller<User>,
+    place: Place,
+    request: RequestId,
+    State(inventory): State<Inventory>,
+    Body(params): Body<InstallerArgsParams>,
+) -> Result<Reply<Host>, Refusal> {
+    check_installer_args(&params.args)?;
+    let keep = |host: &mut HostRecord, journal: &mut Journal| {
+        keep_installer_args(host, &params.args, journal);
+        Ok(())
+    };
+    let (host, ()) = place.change(&inventory, request, keep).await?;
+    Ok(Reply(StatusCode::CREATED, Host::of(host, Shown::AsKept, inventory.settings())))
+}
+
+/// What is otherwise in the Ignition config of a host
+#[utoipa::path(
+    get,
+    path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/ignition",
+    operation_id = "v2GetHostIgnition",
+    tag = "hosts",
+    params(Place),
+    responses((status = OK, body = HostIgnitionParams), Refusals)
+)]
+async fn get_host_ignition(
+    _caller: Caller<User>,
+    place: Place,
+    State(inventory): State<Inventory>,
+) -> Result<Reply<HostIgnitionParams>, Refusal> {
+    let host = place.find(inventory.records()).await?.record;
+    Ok(Reply(StatusCode::OK, HostIgnitionParams { config: host.choices.ignition_config_overrides }))
+}
+
+/// Says what shall be otherwise in the Ignition config of a host
+#[utoipa::path(
+    patch,
+    path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/ignition",
+    operation_id = "v2UpdateHostIgnition",
+    tag = "hosts",
+    params(Place),
+    request_body = HostIgnitionParams,
+    responses((status = CREATED), Refusals)
+)]
+async fn update_host_ignition(
+    _caller: Caller<User>,
+    place: Place,
+    request: RequestId,
+    State(inventory): State<Inventory>,
+    Body(params): Body<HostIgnitionParams>,
+) -> Result<StatusCode, Refusal> {
+    if !params.config.is_empty() {
+        check_ignition_override(&params.config)?;
+    }
+    let keep = |host: &mut HostRecord, journal: &mut Journal| {
+        keep_ignition_override(host, &params.config, journal);
+        Ok(())
+    };
+    place.change(&inventory, request, keep).await?;
+    Ok(StatusCode::CREATED)
+}
