@@ -5,11 +5,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
+mod agent;
 mod auth;
 mod cluster_rules;
 mod cluster_sequences;
 mod clusters;
 mod files;
+mod events;
+mod hosts;
 mod infra_envs;
 mod openapi;
 mod router;

@@ -7,6 +7,7 @@ use std::{env, fs};
 use kindling::inventory::Inventory;
 use serde_json::{Value, json};
 
+use crate::agent::{Agent, machine};
 use crate::service::{PULL_SECRET, Service, on_each_database};
 
 fn golden() -> PathBuf {
@@ -91,7 +92,13 @@ async fn parameters(service: &Service) -> String {
     let body = json!({"name": "schemathesis", "pull_secret": PULL_SECRET, "openshift_version": "4.18"});
     let infra_env = service.post("/v2/infra-envs", &body).await.expect(201);
     let cluster = service.post("/v2/clusters", &body).await.expect(201);
-    format!("[parameters]\ninfra_env_id = {}\ncluster_id = {}\n", infra_env["id"], cluster["id"])
+    let agent = Agent::of(service, infra_env["id"].as_str().unwrap());
+    agent.register().await.expect(201);
+    agent.reply("inventory", &machine("schemathesis")).await.expect(204);
+    format!(
+        "[parameters]\ninfra_env_id = {}\ncluster_id = {}\nhost_id = {:?}\n",
+        infra_env["id"], cluster["id"], agent.id
+    )
 }
 
 fn schemathesis() -> Option<PathBuf> {

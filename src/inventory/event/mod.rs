@@ -2,6 +2,8 @@
 
 mod model;
 mod routes;
+mod told;
 
 pub use model::{Category, Event, EventPage, EventQuery, EventView, Severity, SeverityCounts};
 pub(crate) use routes::routes;
+pub use told::ToldEvent;

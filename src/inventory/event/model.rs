@@ -184,6 +184,8 @@ pub struct EventQuery {
     pub infra_env: Option<InfraEnvId>,
     /// Of any of these hosts, if there are any here.
     pub hosts: Vec<HostId>,
+    /// Only of hosts that are there and not deleted.
+    pub live_hosts: bool,
     /// With `cluster` and beside `hosts`: also what happened to the cluster as such.
     pub cluster_level: bool,
     /// Of these severities; all if there are none here.

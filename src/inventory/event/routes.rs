@@ -1,9 +1,209 @@
-//! The routes of this area.
+//! `/v2/events`.
 
+use axum::extract::State;
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
 use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-use crate::inventory::Inventory;
+use super::told::ToldEvent;
+use super::{Category, EventPage, EventQuery, EventView, Severity};
+use crate::inventory::auth::{Caller, EventSource, Logs, Scope, Target};
+use crate::inventory::error::{Refusals, Reply};
+use crate::inventory::host::HostRecord;
+use crate::inventory::id::{ClusterId, HostId, InfraEnvId};
+use crate::inventory::infra_env::InfraEnvRecord;
+use crate::inventory::request::{Body, Query, RequestId};
+use crate::inventory::store::{Filter, Key, Kind, Record};
+use crate::inventory::{Inventory, Refusal};
 
 pub(crate) fn routes() -> OpenApiRouter<Inventory> {
-    OpenApiRouter::new()
+    OpenApiRouter::new().routes(routes!(list_events, trigger_event))
+}
+
+/// How many events an answer has that asks for no number.
+const USUAL_LIMIT: u64 = 5000;
+
+/// Events
+#[utoipa::path(
+    get,
+    path = "/v2/events",
+    operation_id = "v2ListEvents",
+    tag = "events",
+    params(
+        ("cluster_id" = Option<uuid::Uuid>, Query, description = "Only those of this cluster"),
+        ("host_id" = Option<uuid::Uuid>, Query, description = "As `host_ids`, for one"),
+        ("host_ids" = Option<String>, Query, description = "Only those of these hosts, with commas between them"),
+        ("infra_env_id" = Option<uuid::Uuid>, Query, description = "Only those of this infra-env, without cluster or hosts"),
+        ("limit" = Option<i64>, Query, description = "At most so many; 5000 without, all with -1"),
+        ("offset" = Option<i64>, Query, description = "Without the first so many"),
+        ("order" = Option<String>, Query, description = "`ascending` or `descending`, by time"),
+        ("severities" = Option<String>, Query, description = "Only these, with commas between them"),
+        ("categories" = Option<String>, Query, description = "Only these, with commas between them; `user` without"),
+        ("message" = Option<String>, Query, description = "With a cluster: only those that say this"),
+        ("deleted_hosts" = Option<bool>, Query, description = "With a cluster: those of its deleted hosts"),
+        ("cluster_level" = Option<bool>, Query, description = "With a cluster: those of no host")
+    ),
+    responses(
+        (status = OK, body = Vec<EventView>, headers(
+            ("Event-Count" = u64, description = "How many there are in all"),
+            ("Severity-Count-Info" = u64), ("Severity-Count-Warning" = u64),
+            ("Severity-Count-Error" = u64), ("Severity-Count-Critical" = u64)
+        )),
+        Refusals
+    )
+)]
+async fn list_events(
+    caller: Caller<Logs>,
+    query: Query,
+    State(inventory): State<Inventory>,
+) -> Result<Response, Refusal> {
+    let asked = Asked::read(&query)?;
+    let page = match asked.resolve(&inventory, caller.scope).await? {
+        Some(query) => inventory.records().store().events(&query).await?,
+        None => EventPage::default(),
+    };
+    // By severity they are counted for clusters only.
+    let by_severity = if asked.cluster.is_some() { page.by_severity } else { Default::default() };
+    let events: Vec<EventView> = page.events.into_iter().map(EventView::from).collect();
+    let mut response = Reply(StatusCode::OK, events).into_response();
+    let headers = response.headers_mut();
+    headers.insert(HeaderName::from_static("event-count"), HeaderValue::from(page.count));
+    for (severity, count) in Severity::ALL.into_iter().zip(by_severity) {
+        headers.insert(count_header(severity), HeaderValue::from(count));
+    }
+    Ok(response)
+}
+
+fn count_header(severity: Severity) -> HeaderName {
+    HeaderName::from_static(match severity {
+        Severity::Info => "severity-count-info",
+        Severity::Warning => "severity-count-warning",
+        Severity::Error => "severity-count-error",
+        Severity::Critical => "severity-count-critical",
+    })
+}
+
+/// What somebody asks for.
+#[derive(Debug)]
+struct Asked {
+    cluster: Option<ClusterId>,
+    hosts: Vec<HostId>,
+    infra_env: Option<InfraEnvId>,
+    deleted_hosts: bool,
+    cluster_level: bool,
+    /// The rest.
+    page: EventQuery,
+}
+
+impl Asked {
+    fn read(query: &Query) -> Result<Self, Refusal> {
+        const SEVERITIES: [(&str, Severity); 4] = [
+            ("info", Severity::Info),
+            ("warning", Severity::Warning),
+            ("error", Severity::Error),
+            ("critical", Severity::Critical),
+        ];
+        const CATEGORIES: [(&str, Category); 2] = [("user", Category::User), ("metrics", Category::Metrics)];
+        const ORDERS: [(&str, bool); 2] = [("ascending", false), ("descending", true)];
+        let mut hosts: Vec<HostId> = query.ids("host_ids")?;
+        hosts.extend(query.id::<HostId>("host_id")?);
+        let mut categories = query.choices("categories", &CATEGORIES)?;
+        if categories.is_empty() {
+            categories.push(Category::User);
+        }
+        let page = EventQuery {
+            severities: query.choices("severities", &SEVERITIES)?,
+            categories,
+            message: query.text("message").map(str::to_owned),
+            descending: query.choice("order", &ORDERS)?.unwrap_or_default(),
+            // A number below zero is no limit.
+            limit: query.number("limit")?.map_or(Some(USUAL_LIMIT), |limit| u64::try_from(limit).ok()),
+            offset: query.number("offset")?.and_then(|offset| u64::try_from(offset).ok()).unwrap_or_default(),
+            ..EventQuery::default()
+        };
+        Ok(Self {
+            cluster: query.id("cluster_id")?,
+            hosts,
+            infra_env: query.id("infra_env_id")?,
+            deleted_hosts: query.flag("deleted_hosts"),
+            cluster_level: query.flag("cluster_level"),
+            page,
+        })
+    }
+
+    /// The query that the store is asked. Nothing if nothing can be found. A cluster counts more than hosts, and these more
+    /// than an infra-env.
+    async fn resolve(&self, inventory: &Inventory, scope: Scope) -> Result<Option<EventQuery>, Refusal> {
+        let resolved = if let Some(cluster) = self.cluster {
+            self.of_cluster(inventory, cluster).await?
+        } else if !self.hosts.is_empty() {
+            Some(EventQuery {
+                hosts: self.hosts.clone(),
+                live_hosts: true,
+                message: None,
+                ..self.page.clone()
+            })
+        } else {
+            self.of_infra_env(inventory).await?
+        };
+        Ok(resolved.map(|query| match scope {
+            // Its token was checked against the infra-env or the hosts that were named; more of these it does not reach.
+            Scope::InfraEnv(own) => EventQuery { infra_env: Some(own), ..query },
+            Scope::Cluster(_) | Scope::Everything => query,
+        }))
+    }
+
+    async fn of_cluster(
+        &self,
+        inventory: &Inventory,
+        cluster: ClusterId,
+    ) -> Result<Option<EventQuery>, Refusal> {
+        let mut hosts = self.hosts.clone();
+        if self.deleted_hosts {
+            let filter = Filter::all(Kind::Host).of_cluster(cluster.0).with_deleted();
+            let all = inventory.records().list::<HostRecord>(filter).await?;
+            hosts.extend(all.iter().filter(|host| host.record.is_deleted()).map(|host| host.record.id));
+            if hosts.is_empty() && !self.cluster_level {
+                return Ok(None);
+            }
+        }
+        let cluster_level = self.cluster_level;
+        Ok(Some(EventQuery { cluster: Some(cluster), hosts, cluster_level, ..self.page.clone() }))
+    }
+
+    async fn of_infra_env(&self, inventory: &Inventory) -> Result<Option<EventQuery>, Refusal> {
+        if let Some(infra_env) = self.infra_env {
+            let key = Key { kind: InfraEnvRecord::KIND, parent: None, id: infra_env.0 };
+            if !inventory.records().store().is_there(key).await? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(EventQuery { infra_env: self.infra_env, message: None, ..self.page.clone() }))
+    }
+}
+
+/// Tells an event
+#[utoipa::path(
+    post,
+    path = "/v2/events",
+    operation_id = "v2TriggerEvent",
+    tag = "events",
+    request_body = ToldEvent,
+    responses((status = CREATED), Refusals)
+)]
+async fn trigger_event(
+    caller: Caller<EventSource>,
+    request: RequestId,
+    State(inventory): State<Inventory>,
+    Body(told): Body<ToldEvent>,
+) -> Result<StatusCode, Refusal> {
+    let (infra_env, cluster) = (told.infra_env_id, told.cluster_id);
+    let hosts = told.host_id.into_iter().collect();
+    caller.require(&inventory, &Target { infra_env, cluster, hosts }).await?;
+    // What cannot be kept is let go: who tells it could not do better.
+    if let Some(event) = told.into_event(request) {
+        inventory.records().tell(event).await?;
+    }
+    Ok(StatusCode::CREATED)
 }

@@ -68,6 +68,9 @@ impl Conditions {
             (None, true) => all.and("host_id IS NULL"),
             (None, false) => {}
         }
+        if query.live_hosts {
+            all.and("host_id IN (SELECT id FROM records WHERE kind = 'host' AND deleted = 0)");
+        }
         if !query.categories.is_empty() {
             all.and_one_of_ours("category", query.categories.iter().map(|one| one.as_str()));
         }
