@@ -639,3 +639,51 @@ fn preflight_lists_what_is_no_error() {
         assert_eq!(found["ignition"][0]["pointer"], "/storage/files/0/mode", "{found}");
     });
 }
+
+#[test]
+fn an_installed_machine_does_not_boot_the_discovery_image_again() {
+    on_each_database(async |service| {
+        use kindling::inventory::host::{HostRecord, HostStage, HostStatus};
+        use kindling::inventory::store::{Change, Stored};
+
+        let made = register(service, &json!({"openshift_version": "4.18"})).await;
+        let host = json!({"host_id": "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11"});
+        service.post(&format!("{}/hosts", path(&made)), &host).await.expect(201);
+        let inventory =
+            json!({"interfaces": [{"name": "eth0", "mac_address": "52:54:00:00:00:0A"}]}).to_string();
+        let reply =
+            json!({"step_type": "inventory", "step_id": "inventory-1", "exit_code": 0, "output": inventory});
+        let steps = format!("{}/hosts/7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11/instructions", path(&made));
+        assert_eq!(service.post(&steps, &reply).await.status, 204);
+        for (status, stage, boots) in [
+            (HostStatus::KnownUnbound, None, true),
+            (HostStatus::InstallingInProgress, Some(HostStage::Installing), true),
+            (HostStatus::InstallingInProgress, Some(HostStage::Rebooting), false),
+            (HostStatus::Installed, Some(HostStage::Done), false),
+        ] {
+            let records = service.inventory.records();
+            let parent = Some(made["id"].as_str().unwrap().parse().unwrap());
+            let id = "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11".parse().unwrap();
+            let change = async || {
+                let stored: Stored<HostRecord> = records.find(parent, id).await?.unwrap();
+                let mut record = stored.record.clone();
+                (record.status, record.progress.stage) = (status, stage);
+                let mut change = Change::new();
+                change.replace(&record, stored.generation);
+                Ok((change, ()))
+            };
+            records.change(change).await.unwrap();
+            for mac in ["52:54:00:00:00:0a", "52-54-00-00-00-0A"] {
+                let answer = file(service, &made, &format!("file_name=ipxe-script&mac={mac}")).await;
+                assert_eq!(
+                    answer.status,
+                    if boots { 200 } else { 404 },
+                    "{status:?} {stage:?} {mac}: {}",
+                    answer.text
+                );
+            }
+            let other = file(service, &made, "file_name=ipxe-script&mac=52:54:00:00:00:0b").await;
+            assert_eq!(other.status, 200);
+        }
+    });
+}

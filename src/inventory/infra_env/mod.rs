@@ -1,5 +1,6 @@
 //! Infra-envs: what a group of machines boots.
 
+mod boot_order;
 mod cluster;
 mod download;
 mod event;
@@ -104,11 +105,6 @@ impl Inventory {
             self.records().tell(event::deregister_failed(id, refusal)).await?;
         }
         done
-    }
-
-    /// Refuses to let a machine boot the discovery image that is installed, or about to be.
-    pub(super) async fn require_discovery(&self, _id: InfraEnvId, _mac: &str) -> Result<(), Refusal> {
-        Ok(())
     }
 
     /// The live image for a version; the newest one if it is empty.
