@@ -57,11 +57,16 @@ impl Target {
             (Scope::Everything, _) => Ok(true),
             (Scope::InfraEnv(own), AuthKind::Agent) => self.is_near_infra_env(own, records).await,
             (Scope::Cluster(own), AuthKind::Agent) => self.is_near_cluster(own, records).await,
-            (Scope::InfraEnv(own), _) => match (self.infra_env, self.cluster) {
-                (Some(infra_env), _) => Ok(infra_env == own),
-                (None, None) => self.has_only_hosts_of(own, records).await,
-                (None, Some(_)) => Ok(false),
-            },
+            // All that is named has to be its own: which of several names counts is for the operation to say.
+            (Scope::InfraEnv(own), _) => {
+                let is_foreign = self.infra_env.is_some_and(|infra_env| infra_env != own);
+                match self.cluster {
+                    Some(_) => Ok(false),
+                    None if is_foreign => Ok(false),
+                    None if self.hosts.is_empty() => Ok(self.infra_env.is_some()),
+                    None => self.has_only_hosts_of(own, records).await,
+                }
+            }
             (Scope::Cluster(own), _) => Ok(self.cluster == Some(own)),
         }
     }

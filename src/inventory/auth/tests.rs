@@ -337,6 +337,8 @@ async fn a_token_in_a_url_reaches_one_thing() {
         (format!("GET /events?infra_env_id={own}&infra_env_id={mate}"), &infra_env, 404),
         (format!("GET /events?cluster_id={}", site.cluster), &infra_env, 404),
         (format!("GET /events?host_id={host}"), &infra_env, 200),
+        (format!("GET /events?infra_env_id={own}&cluster_id={}", site.cluster), &infra_env, 404),
+        (format!("GET /events?infra_env_id={own}&host_ids={}", HostId::fresh()), &infra_env, 404),
         (format!("GET /events?host_ids={host},{}", HostId::fresh()), &infra_env, 404),
         (format!("GET /events?cluster_id={}", site.cluster), &cluster, 200),
         (format!("GET /events?cluster_id={}", site.other_cluster), &cluster, 404),
