@@ -50,7 +50,7 @@ fn open(plan: &Plan) -> BaseImage {
 }
 
 fn member(archive: &Archive, name: &str) -> Vec<u8> {
-    archive.get(name).unwrap_or_else(|| panic!("no {name}")).to_vec()
+    archive.get(name).expect(name).to_vec()
 }
 
 #[test]
@@ -58,15 +58,16 @@ fn a_full_image_has_config_networks_and_arguments() {
     let (inputs, cache) = (inputs(2), KeyfileCache::new(1 << 20));
     let networks = inputs.networks(&cache).unwrap();
     let config = inputs.config(ImageType::Full, &networks).unwrap().config.to_string();
+    let full = inputs.rendered(ImageType::Full, &networks).unwrap();
     let mut made = 0;
     for (recipe, base) in bases() {
-        let plan = inputs.full_iso(Ground { base: &base, nmstatectl: None }, &networks).unwrap();
+        let plan = full.full_iso(Ground { base: &base, nmstatectl: None }).unwrap();
         let image = open(&plan);
         assert_eq!(member(&image.archive().unwrap(), "config.ign"), config.as_bytes(), "{recipe:?}");
         assert!(image.kargs().unwrap().current().unwrap().ends_with(" quiet"), "{recipe:?}");
         assert_eq!(
             plan.identity().unwrap(),
-            inputs.full_iso(Ground { base: &base, nmstatectl: None }, &networks).unwrap().identity().unwrap()
+            full.full_iso(Ground { base: &base, nmstatectl: None }).unwrap().identity().unwrap()
         );
         made += 1;
     }
@@ -78,11 +79,12 @@ fn a_full_image_has_config_networks_and_arguments() {
 fn a_minimal_image_has_the_networks_in_files_of_their_own() {
     let (inputs, cache) = (inputs(2), KeyfileCache::new(1 << 20));
     let networks = inputs.networks(&cache).unwrap();
+    let minimal = inputs.rendered(ImageType::Minimal, &networks).unwrap();
     let program = Packed::of_file("/usr/bin/nmstatectl", 0o100_755, b"program", Encoding::Gzip).unwrap();
     let mut made = 0;
     for (recipe, base) in bases().filter(|(recipe, _)| recipe.architecture() == Architecture::X86_64) {
         let ground = Ground { base: &base, nmstatectl: Some(&program) };
-        let plan = inputs.minimal_iso(ground, &networks, ROOTFS).unwrap();
+        let plan = minimal.minimal_iso(ground, ROOTFS).unwrap();
         let image = open(&plan);
         assert!(image.file("images/pxeboot/rootfs.img").is_err(), "{recipe:?}");
         let network = image.file("images/assisted_installer_custom.img").unwrap().read_all(1 << 20).unwrap();
@@ -101,9 +103,10 @@ fn a_minimal_image_has_the_networks_in_files_of_their_own() {
 fn a_minimal_image_without_networks_has_no_more_files() {
     let (inputs, cache) = (inputs(0), KeyfileCache::new(1 << 20));
     let networks = inputs.networks(&cache).unwrap();
+    let minimal = inputs.rendered(ImageType::Minimal, &networks).unwrap();
     assert!(inputs.initrd(&networks).unwrap().is_empty());
     let (_, base) = bases().find(|(recipe, _)| recipe.architecture() == Architecture::X86_64).unwrap();
-    let plan = inputs.minimal_iso(Ground { base: &base, nmstatectl: None }, &networks, ROOTFS).unwrap();
+    let plan = minimal.minimal_iso(Ground { base: &base, nmstatectl: None }, ROOTFS).unwrap();
     assert!(open(&plan).file("images/assisted_installer_custom.img").is_err());
 }
 
@@ -111,10 +114,11 @@ fn a_minimal_image_without_networks_has_no_more_files() {
 fn machines_that_boot_over_the_network_get_all_archives_behind_the_initrd() {
     let (inputs, cache) = (inputs(1), KeyfileCache::new(1 << 20));
     let networks = inputs.networks(&cache).unwrap();
+    let minimal = inputs.rendered(ImageType::Minimal, &networks).unwrap();
     let program = Packed::of_file("/usr/bin/nmstatectl", 0o100_755, b"program", Encoding::Gzip).unwrap();
     for (recipe, base) in bases() {
         let ground = Ground { base: &base, nmstatectl: Some(&program) };
-        let plan = inputs.network_initrd(ground, &networks).unwrap();
+        let plan = minimal.network_initrd(ground).unwrap();
         let base_len = base.file("images/pxeboot/initrd.img").unwrap().len();
         let bytes = plan.read_all(64 << 20).unwrap();
         let added = Archive::read(&bytes[usize::try_from(base_len).unwrap()..], Limits::AREA).unwrap();

@@ -1,7 +1,8 @@
-//! From inputs and a base image to the images themselves.
+//! From an infra-env and a base image to the images themselves.
 
+use bytes::Bytes;
 use ignition::discovery::ImageType;
-use ignition::discovery::kernel_arguments::Operation;
+use ignition::discovery::kernel_arguments::{KernelArguments, Operation};
 use ignition::network::Networks;
 use isogen::{BaseImage, Edits, Encoding, KargsEdit, KargsOperations, Packed, Plan};
 
@@ -23,32 +24,65 @@ pub struct Ground<'a> {
     pub nmstatectl: Option<&'a Packed>,
 }
 
+/// What of an infra-env goes into one kind of image, as bytes: the same whoever has rendered it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Rendered {
+    /// The Ignition config, as JSON. It holds secrets.
+    pub config: Bytes,
+    /// The archive for the early boot; may be empty. Only a full ISO does without it.
+    pub network: Packed,
+    /// Changes of the kernel arguments.
+    pub kernel_arguments: KernelArguments,
+}
+
+impl std::fmt::Debug for Rendered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rendered")
+            .field("config_len", &self.config.len())
+            .field("network_len", &self.network.len())
+            .field("kernel_arguments", &self.kernel_arguments)
+            .finish()
+    }
+}
+
 impl Inputs {
+    /// What goes into a kind of image. What boots over the network is like a minimal one.
+    ///
+    /// # Errors
+    ///
+    /// When the inputs make no valid config.
+    pub fn rendered(&self, image_type: ImageType, networks: &Networks) -> Result<Rendered, DiscoveryError> {
+        let network = match image_type {
+            ImageType::Full => Packed::default(),
+            _ => self.initrd(networks)?,
+        };
+        Ok(Rendered {
+            config: self.config(image_type, networks)?.config.to_string().into(),
+            network,
+            kernel_arguments: self.kernel_arguments.clone(),
+        })
+    }
+}
+
+impl Rendered {
     /// The full ISO: the live image with the config and the kernel arguments.
     ///
     /// # Errors
     ///
-    /// When the inputs make no valid config, or the base has no place for what there is.
-    pub fn full_iso(&self, ground: Ground<'_>, networks: &Networks) -> Result<Plan, DiscoveryError> {
-        let edits = self.edits(ImageType::Full, networks)?;
-        Ok(ground.base.plan(&edits)?)
+    /// When the base has no place for what there is.
+    pub fn full_iso(&self, ground: Ground<'_>) -> Result<Plan, DiscoveryError> {
+        Ok(ground.base.plan(&self.edits()?)?)
     }
 
     /// The minimal ISO, which fetches its root file system from a URL.
     ///
     /// # Errors
     ///
-    /// As [`full_iso`](Self::full_iso).
-    pub fn minimal_iso(
-        &self,
-        ground: Ground<'_>,
-        networks: &Networks,
-        rootfs_url: &str,
-    ) -> Result<Plan, DiscoveryError> {
-        let mut edits = self.edits(ImageType::Minimal, networks)?.minimal(Some(rootfs_url));
-        let network = self.initrd(networks)?;
-        if !network.is_empty() {
-            edits = edits.initrd_image(NETWORK_IMAGE, &network);
+    /// When the base has no place for what there is.
+    pub fn minimal_iso(&self, ground: Ground<'_>, rootfs_url: &str) -> Result<Plan, DiscoveryError> {
+        let mut edits = self.edits()?.minimal(Some(rootfs_url));
+        if !self.network.is_empty() {
+            edits = edits.initrd_image(NETWORK_IMAGE, &self.network);
             if let Some(program) = ground.nmstatectl {
                 edits = edits.initrd_image(NMSTATE_IMAGE, program);
             }
@@ -61,28 +95,26 @@ impl Inputs {
     ///
     /// # Errors
     ///
-    /// As [`full_iso`](Self::full_iso).
-    pub fn network_initrd(&self, ground: Ground<'_>, networks: &Networks) -> Result<Plan, DiscoveryError> {
-        let mut archives = vec![self.packed_config(ImageType::Minimal, networks)?];
-        let network = self.initrd(networks)?;
-        if !network.is_empty() {
-            archives.push(network);
+    /// When the base has no initrd.
+    pub fn network_initrd(&self, ground: Ground<'_>) -> Result<Plan, DiscoveryError> {
+        let mut archives = vec![self.packed_config()?];
+        if !self.network.is_empty() {
+            archives.push(self.network.clone());
             archives.extend(ground.nmstatectl.cloned());
         }
         Ok(ground.base.initrd(archives)?)
     }
 
-    fn edits(&self, image_type: ImageType, networks: &Networks) -> Result<Edits, DiscoveryError> {
-        let edits = Edits::new().archive(self.packed_config(image_type, networks)?);
+    fn edits(&self) -> Result<Edits, DiscoveryError> {
+        let edits = Edits::new().archive(self.packed_config()?);
         let operations = self.kargs_operations();
         Ok(if operations.is_empty() { edits } else { edits.kargs(KargsEdit::Current(operations)) })
     }
 
-    fn packed_config(&self, image_type: ImageType, networks: &Networks) -> Result<Packed, DiscoveryError> {
-        let config = self.config(image_type, networks)?.config.to_string();
+    fn packed_config(&self) -> Result<Packed, DiscoveryError> {
         /// Configs hold secrets.
         const PRIVATE: u32 = 0o100_600;
-        Ok(Packed::of_file(CONFIG, PRIVATE, config.as_bytes(), Encoding::Gzip)?)
+        Ok(Packed::of_file(CONFIG, PRIVATE, &self.config, Encoding::Gzip)?)
     }
 
     fn kargs_operations(&self) -> KargsOperations {

@@ -8,6 +8,6 @@ mod error;
 mod inputs;
 mod tar;
 
-pub use artifact::Ground;
+pub use artifact::{Ground, Rendered};
 pub use error::DiscoveryError;
 pub use inputs::{Inputs, newest_spec};

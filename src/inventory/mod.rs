@@ -14,6 +14,7 @@ pub mod id;
 pub mod infra_env;
 pub mod logs;
 mod not_implemented;
+mod recent;
 mod request;
 mod routes;
 mod rules;
@@ -25,6 +26,7 @@ pub mod version;
 
 use std::sync::Arc;
 
+pub(crate) use request::Query;
 pub use error::{GateError, OperationError, Refusal};
 pub use secret::Secret;
 pub use settings::{ClusterNetworks, Settings};
@@ -46,6 +48,7 @@ struct Parts {
     settings: Settings,
     policy: Policy,
     keyfiles: KeyfileCache,
+    served: infra_env::Served,
 }
 
 /// How much memory the network files of machines may take that are kept for the next image.
@@ -56,7 +59,7 @@ impl Inventory {
     #[must_use]
     pub fn new(store: Arc<dyn Store>, catalogue: Catalogue, settings: Settings, policy: Policy) -> Self {
         let keyfiles = KeyfileCache::new(MOST_KEYFILES);
-        Self(Arc::new(Parts { records: Records::new(store), catalogue, settings, policy, keyfiles }))
+        Self(Arc::new(Parts { records: Records::new(store), catalogue, settings, policy, keyfiles, served: infra_env::Served::default() }))
     }
 
     /// Its records.
@@ -75,6 +78,11 @@ impl Inventory {
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.0.settings
+    }
+
+    /// The infra-envs whose images were served lately.
+    pub(crate) fn served(&self) -> &infra_env::Served {
+        &self.0.served
     }
 
     /// The network files of machines that were made before.

@@ -9,11 +9,11 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::keys::LocalKeys;
-use super::recent::Recent;
 use super::token::{Grant, TokenError, Verified};
 use super::{AuthKind, Scope};
 use crate::inventory::Refusal;
 use crate::inventory::id::InfraEnvId;
+use crate::inventory::recent::Recent;
 use crate::inventory::store::{Key, Kind, Records};
 
 /// How many tokens are known to be good without another look at their signature. A token of each host of a large site.

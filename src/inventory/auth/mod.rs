@@ -8,7 +8,6 @@ mod caller;
 mod keys;
 mod local;
 mod reach;
-mod recent;
 #[cfg(test)]
 mod tests;
 mod token;

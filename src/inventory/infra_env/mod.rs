@@ -12,6 +12,7 @@ mod register;
 mod renew;
 mod routes;
 mod rules;
+mod served;
 mod static_network;
 mod update;
 mod urls;
@@ -27,6 +28,7 @@ pub use model::{
 pub use preflight::Preflight;
 pub use record::{ImageSource, InfraEnvRecord};
 pub(crate) use routes::routes;
+pub(crate) use served::Served;
 
 use super::id::{ClusterId, InfraEnvId};
 use super::store::{Change, Filter, Kind, Stored};

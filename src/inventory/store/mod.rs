@@ -268,6 +268,9 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Events.
     async fn events(&self, query: &EventQuery) -> Result<EventPage, StoreError>;
 
+    /// Whether nobody else changes the records: no other process, and nobody in this one past this store.
+    fn is_alone(&self) -> bool;
+
     /// Whether the database answers.
     async fn ping(&self) -> Result<(), StoreError>;
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -52,7 +53,10 @@ pub struct Stored<R> {
 
 /// The records of a store.
 #[derive(Clone, Debug)]
-pub struct Records(Arc<dyn Store>);
+pub struct Records {
+    store: Arc<dyn Store>,
+    changes: Arc<AtomicU64>,
+}
 
 /// How often a change starts anew before it gives up. A record that so many change at once is under attack.
 const MOST_ATTEMPTS: u64 = 100;
@@ -61,13 +65,13 @@ impl Records {
     /// Over a store.
     #[must_use]
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self(store)
+        Self { store, changes: Arc::default() }
     }
 
     /// The store.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
-        &self.0
+        &self.store
     }
 
     /// One record, also if it is deleted.
@@ -80,7 +84,7 @@ impl Records {
         parent: Option<Uuid>,
         id: Uuid,
     ) -> Result<Option<Stored<R>>, StoreError> {
-        let row = self.0.get(Key { kind: R::KIND, parent, id }).await?;
+        let row = self.store.get(Key { kind: R::KIND, parent, id }).await?;
         row.map(decode).transpose()
     }
 
@@ -90,7 +94,7 @@ impl Records {
     ///
     /// When the database fails, or holds something that is no such record.
     pub async fn list<R: Record>(&self, filter: Filter) -> Result<Vec<Stored<R>>, StoreError> {
-        self.0.list(filter).await?.into_iter().map(decode).collect()
+        self.store.list(filter).await?.into_iter().map(decode).collect()
     }
 
     /// Does what `plan` says, and gives what it gives beside the change. The plan reads what it needs and is asked anew
@@ -109,11 +113,27 @@ impl Records {
                 tokio::time::sleep(Duration::from_millis(attempt)).await;
             }
             let (change, value) = plan().await?;
-            if change.is_empty() || self.0.commit(change.0).await? == Outcome::Done {
+            if change.is_empty() || self.commit(change.0).await? == Outcome::Done {
                 return Ok(value);
             }
         }
         Err(StoreError::Contended.into())
+    }
+
+    /// How many changes went through these records. One that is done is counted before anybody hears of it.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    async fn commit(&self, changes: Changes) -> Result<Outcome, StoreError> {
+        let has_steps = !changes.steps.is_empty();
+        let outcome = self.store.commit(changes).await;
+        // Also one that failed: it may be on the disk all the same.
+        if has_steps {
+            self.changes.fetch_add(1, Ordering::Release);
+        }
+        outcome
     }
 
     /// Tells something that goes with no change of a record.
@@ -123,7 +143,7 @@ impl Records {
     /// When the database fails.
     pub async fn tell(&self, event: Event) -> Result<(), StoreError> {
         let changes = Changes { steps: Vec::new(), events: vec![event] };
-        match self.0.commit(changes).await? {
+        match self.commit(changes).await? {
             Outcome::Done => Ok(()),
             Outcome::Overtaken => Err(StoreError::Contended),
         }

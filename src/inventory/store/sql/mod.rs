@@ -262,6 +262,10 @@ impl Store for SqlStore {
         answer("events are read", events::find(&self.pool, self.dialect(), query)).await
     }
 
+    fn is_alone(&self) -> bool {
+        self.dialect() == Dialect::Sqlite
+    }
+
     async fn ping(&self) -> Result<(), StoreError> {
         answer("the database is asked", async { self.pool.execute("SELECT 1").await.map(drop) }).await
     }

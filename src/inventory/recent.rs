@@ -6,34 +6,34 @@ use std::hash::Hash;
 /// A map that forgets what nobody asks for. It holds at most twice `capacity` entries: when as many are new, those that were
 /// not asked for meanwhile go.
 #[derive(Debug)]
-pub(super) struct Recent<K, V> {
+pub(crate) struct Recent<K, V> {
     capacity: usize,
     new: HashMap<K, V>,
     old: HashMap<K, V>,
 }
 
-impl<K: Hash + Eq, V: Copy> Recent<K, V> {
-    pub(super) fn new(capacity: usize) -> Self {
+impl<K: Hash + Eq, V: Clone> Recent<K, V> {
+    pub(crate) fn new(capacity: usize) -> Self {
         Self { capacity, new: HashMap::new(), old: HashMap::new() }
     }
 
-    pub(super) fn get(&mut self, key: K) -> Option<V> {
+    pub(crate) fn get(&mut self, key: K) -> Option<V> {
         if let Some(value) = self.new.get(&key) {
-            return Some(*value);
+            return Some(value.clone());
         }
         let value = self.old.remove(&key)?;
-        self.insert(key, value);
+        self.insert(key, value.clone());
         Some(value)
     }
 
-    pub(super) fn insert(&mut self, key: K, value: V) {
+    pub(crate) fn insert(&mut self, key: K, value: V) {
         if self.new.len() >= self.capacity {
             self.old = std::mem::take(&mut self.new);
         }
         self.new.insert(key, value);
     }
 
-    pub(super) fn remove(&mut self, key: &K) {
+    pub(crate) fn remove(&mut self, key: &K) {
         self.new.remove(key);
         self.old.remove(key);
     }

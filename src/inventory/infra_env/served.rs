@@ -1,0 +1,111 @@
+//! Infra-envs as the image server asks for them: many times a second, and hardly ever changed.
+
+use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::http::StatusCode;
+use ignition::discovery::ImageType as DiscoveryImage;
+
+use super::record::InfraEnvRecord;
+use super::rules::{in_background, refused};
+use crate::discovery::Rendered;
+use crate::inventory::auth::{AuthKind, Policy, Scope};
+use crate::inventory::id::InfraEnvId;
+use crate::inventory::recent::Recent;
+use crate::inventory::{Inventory, Refusal, Secret};
+
+/// How many infra-envs are kept at least.
+const MOST_KEPT: usize = 1024;
+/// How long a record is taken to be current where other processes change records too.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// The records that were served lately.
+#[derive(Debug)]
+pub(crate) struct Served(Mutex<Recent<InfraEnvId, Kept>>);
+
+/// A record, and when it was read: after how many changes of this process, and at which time.
+#[derive(Clone, Debug)]
+struct Kept {
+    record: Arc<InfraEnvRecord>,
+    changes: u64,
+    read_at: Instant,
+}
+
+impl Default for Served {
+    fn default() -> Self {
+        Self(Mutex::new(Recent::new(MOST_KEPT)))
+    }
+}
+
+impl Served {
+    fn with<T>(&self, use_it: impl FnOnce(&mut Recent<InfraEnvId, Kept>) -> T) -> T {
+        // Whoever panicked over the map left it whole: what is in it can be read again.
+        use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Inventory {
+    /// An infra-env for a caller who may have its images, as it is now.
+    ///
+    /// A change that went through this process counts at once; one of another process within a second.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such infra-env, or the caller may not have its images.
+    pub async fn served_infra_env(
+        &self,
+        id: InfraEnvId,
+        url_token: Option<&Secret>,
+        user_token: Option<&Secret>,
+    ) -> Result<Arc<InfraEnvRecord>, Refusal> {
+        self.require_image_access(id, url_token, user_token).await?;
+        let changes = self.records().changes();
+        let is_current = |kept: &Kept| {
+            kept.changes == changes && (self.records().store().is_alone() || kept.read_at.elapsed() < FRESH)
+        };
+        if let Some(kept) = self.served().with(|kept| kept.get(id)).filter(is_current) {
+            return Ok(kept.record);
+        }
+        let read_at = Instant::now();
+        let record = Arc::new(self.stored_infra_env(id).await?.record);
+        let kept = Kept { record: Arc::clone(&record), changes, read_at };
+        self.served().with(|all| all.insert(id, kept));
+        Ok(record)
+    }
+
+    async fn require_image_access(
+        &self,
+        id: InfraEnvId,
+        url_token: Option<&Secret>,
+        user_token: Option<&Secret>,
+    ) -> Result<(), Refusal> {
+        if matches!(self.policy(), Policy::Open)
+            || url_token.is_some_and(|token| self.policy().takes_url_token(id, token))
+        {
+            return Ok(());
+        }
+        if let Some(token) = user_token {
+            let scope = self.policy().judge(self.records(), AuthKind::User, Some(token.reveal())).await?;
+            if scope == Some(Scope::Everything) {
+                return Ok(());
+            }
+        }
+        Err(Refusal::at_gate(StatusCode::UNAUTHORIZED, "unauthenticated for invalid credentials"))
+    }
+
+    /// What goes into a kind of image of an infra-env.
+    ///
+    /// # Errors
+    ///
+    /// When the infra-env gives no valid config.
+    pub async fn render(&self, record: Arc<InfraEnvRecord>, kind: DiscoveryImage) -> Result<Rendered, Refusal> {
+        let inventory = self.clone();
+        in_background(move || {
+            let inputs = record.inputs(inventory.settings())?;
+            let networks = inputs.networks(inventory.keyfiles()).map_err(refused)?;
+            inputs.rendered(kind, &networks).map_err(refused)
+        })
+        .await
+    }
+}
