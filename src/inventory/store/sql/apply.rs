@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use chrono::Utc;
 use sqlx::AnyConnection;
 
-use super::rows::{any_of, parent_text};
+use super::rows::{any_of, named};
 use super::{AnyQuery, Dialect, events};
 use crate::inventory::event::Event;
 use crate::inventory::store::{Changes, Key, Outcome, Row, Step, StoreError};
@@ -121,10 +121,6 @@ fn require(key: Key, dialect: Dialect, is_written: bool) -> AnyQuery {
         (Dialect::Postgres, true) => locked!(" FOR UPDATE"),
     };
     named(sqlx::query(sql), key)
-}
-
-fn named(query: AnyQuery, key: Key) -> AnyQuery {
-    query.bind(key.kind.as_str()).bind(parent_text(key.parent)).bind(key.id.to_string())
 }
 
 fn insert(row: &Row, made_at: i64) -> AnyQuery {

@@ -122,7 +122,10 @@ impl Conditions {
     }
 
     /// The statement for the events between offset and limit.
-    fn page(&self, query: &EventQuery) -> AnyQuery {
+    fn page(mut self, query: &EventQuery) -> AnyQuery {
+        if !query.severities.is_empty() {
+            self.and_one_of_ours("severity", query.severities.iter().map(|one| one.as_str()));
+        }
         let order = if query.descending { "DESC" } else { "ASC" };
         let most = i64::try_from(query.limit.unwrap_or(u64::MAX)).unwrap_or(i64::MAX);
         let skipped = i64::try_from(query.offset).unwrap_or(i64::MAX);
@@ -138,12 +141,18 @@ impl Conditions {
     }
 }
 
+/// The statement for the events of a page alone.
+#[cfg(test)]
+pub(super) fn page(query: &EventQuery, dialect: Dialect) -> AnyQuery {
+    Conditions::of(query, dialect).page(query)
+}
+
 pub(super) async fn find(
     pool: &AnyPool,
     dialect: Dialect,
     query: &EventQuery,
 ) -> Result<EventPage, sqlx::Error> {
-    let mut conditions = Conditions::of(query, dialect);
+    let conditions = Conditions::of(query, dialect);
     let mut page = EventPage::default();
     // The events and their number are those of one moment.
     let mut transaction = match dialect {
@@ -160,9 +169,6 @@ pub(super) async fn find(
         if query.severities.is_empty() || query.severities.contains(&severity) {
             page.count += found;
         }
-    }
-    if !query.severities.is_empty() {
-        conditions.and_one_of_ours("severity", query.severities.iter().map(|one| one.as_str()));
     }
     if query.limit != Some(0) && query.offset < page.count {
         let rows = conditions.page(query).fetch_all(&mut *transaction).await?;

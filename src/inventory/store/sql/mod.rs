@@ -267,6 +267,9 @@ impl Store for SqlStore {
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
+        if matches!(&self.backend, Backend::Sqlite { writer, .. } if !writer.is_open()) {
+            return Err(StoreError::Closed);
+        }
         answer("the database is asked", async { self.pool.execute("SELECT 1").await.map(drop) }).await
     }
 

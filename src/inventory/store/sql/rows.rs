@@ -8,29 +8,32 @@ use super::AnyQuery;
 use crate::inventory::store::{Filter, Key, Kind, Row};
 
 /// The parent as its column has it.
-pub(super) fn parent_text(parent: Option<Uuid>) -> String {
+fn parent_text(parent: Option<Uuid>) -> String {
     parent.map(|id| id.to_string()).unwrap_or_default()
 }
 
-pub(super) async fn get(pool: &AnyPool, key: Key) -> Result<Option<Row>, sqlx::Error> {
-    let row = sqlx::query(
+/// Binds the values of a statement that names a record with `$1` to `$3`.
+pub(super) fn named(query: AnyQuery, key: Key) -> AnyQuery {
+    query.bind(key.kind.as_str()).bind(parent_text(key.parent)).bind(key.id.to_string())
+}
+
+fn select(key: Key) -> AnyQuery {
+    let query = sqlx::query(
         "SELECT parent, id, cluster_id, deleted, generation, document FROM records \
          WHERE kind = $1 AND parent = $2 AND id = $3",
-    )
-    .bind(key.kind.as_str())
-    .bind(parent_text(key.parent))
-    .bind(key.id.to_string())
-    .fetch_optional(pool)
-    .await?;
+    );
+    named(query, key)
+}
+
+pub(super) async fn get(pool: &AnyPool, key: Key) -> Result<Option<Row>, sqlx::Error> {
+    let row = select(key).fetch_optional(pool).await?;
     row.map(|row| record(key.kind, &row)).transpose()
 }
 
 /// A statement that finds a record which is not deleted.
 pub(super) fn find(key: Key) -> AnyQuery {
-    sqlx::query("SELECT id FROM records WHERE kind = $1 AND parent = $2 AND id = $3 AND deleted = 0")
-        .bind(key.kind.as_str())
-        .bind(parent_text(key.parent))
-        .bind(key.id.to_string())
+    let sql = "SELECT id FROM records WHERE kind = $1 AND parent = $2 AND id = $3 AND deleted = 0";
+    named(sqlx::query(sql), key)
 }
 
 /// A statement on the records of a filter. Each set of conditions is a statement of its own, for which the database finds
@@ -57,13 +60,16 @@ macro_rules! filtered {
     }};
 }
 
-pub(super) async fn list(pool: &AnyPool, filter: Filter) -> Result<Vec<Row>, sqlx::Error> {
-    let query: AnyQuery = filtered!(
+fn select_all(filter: Filter) -> AnyQuery {
+    filtered!(
         filter,
         "SELECT parent, id, cluster_id, deleted, generation, document FROM records",
         " ORDER BY made_at, id"
-    );
-    query.fetch_all(pool).await?.iter().map(|row| record(filter.kind, row)).collect()
+    )
+}
+
+pub(super) async fn list(pool: &AnyPool, filter: Filter) -> Result<Vec<Row>, sqlx::Error> {
+    select_all(filter).fetch_all(pool).await?.iter().map(|row| record(filter.kind, row)).collect()
 }
 
 /// A statement that finds one of the records of a filter.
@@ -83,4 +89,81 @@ fn record(kind: Kind, row: &AnyRow) -> Result<Row, sqlx::Error> {
         generation: row.try_get("generation")?,
         document: row.try_get("document")?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::{AnyPool, AssertSqlSafe, Execute as _};
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::inventory::event::EventQuery;
+    use crate::inventory::id::{ClusterId, HostId, InfraEnvId};
+    use crate::inventory::store::sql::{Dialect, events};
+    use crate::inventory::store::{SqlStore, Store};
+
+    /// How SQLite is going to find what a statement asks for.
+    async fn plan(pool: &AnyPool, query: AnyQuery) -> String {
+        let sql = format!("EXPLAIN QUERY PLAN {}", query.sql().as_str());
+        let rows = sqlx::query(AssertSqlSafe(sql)).fetch_all(pool).await.unwrap();
+        let steps: Vec<String> = rows.iter().map(|row| row.get("detail")).collect();
+        steps.join("; ")
+    }
+
+    #[tokio::test]
+    async fn every_statement_finds_its_records_by_an_index() {
+        let directory = TempDir::new().unwrap();
+        let store = SqlStore::open_file(&directory.path().join("kindling.db")).await.unwrap();
+        let id = Uuid::new_v4();
+        let key = Key { kind: Kind::Host, parent: Some(id), id };
+        for query in [select(key), find(key)] {
+            let plan = plan(&store.pool, query).await;
+            assert!(
+                plan.starts_with("SEARCH records USING") && plan.ends_with("(kind=? AND parent=? AND id=?)"),
+                "{plan}"
+            );
+        }
+        let all = Filter::all(Kind::Host);
+        let filters = [
+            (all, "(kind=?)"),
+            (all.within(id), "(kind=? AND parent=?)"),
+            (all.within(id).of_cluster(id), "records_of_cluster (kind=? AND cluster_id=?)"),
+            (all.of_cluster(id), "records_of_cluster (kind=? AND cluster_id=?)"),
+        ];
+        for (filter, index) in filters {
+            for query in [select_all(filter), any_of(filter), select_all(filter.with_deleted())] {
+                let plan = plan(&store.pool, query).await;
+                assert!(plan.starts_with("SEARCH records USING INDEX") && plan.contains(index), "{plan}");
+            }
+        }
+        store.close().await;
+    }
+
+    #[tokio::test]
+    async fn events_come_out_of_an_index_in_their_order() {
+        let directory = TempDir::new().unwrap();
+        let store = SqlStore::open_file(&directory.path().join("kindling.db")).await.unwrap();
+        let id = Uuid::new_v4();
+        let queries = [
+            (
+                EventQuery { cluster: Some(ClusterId(id)), ..EventQuery::default() },
+                "events_of_cluster (cluster_id=?)",
+            ),
+            (
+                EventQuery { infra_env: Some(InfraEnvId(id)), ..EventQuery::default() },
+                "events_of_infra_env (infra_env_id=?)",
+            ),
+            (EventQuery { hosts: vec![HostId(id)], ..EventQuery::default() }, "events_of_host (host_id=?)"),
+        ];
+        for (query, index) in queries {
+            for descending in [false, true] {
+                let query = EventQuery { descending, limit: Some(10), ..query.clone() };
+                let plan = plan(&store.pool, events::page(&query, Dialect::Sqlite)).await;
+                assert!(plan.starts_with("SEARCH events USING INDEX") && plan.contains(index), "{plan}");
+                // The events of several hosts have to be put in order.
+                assert_eq!(plan.contains("TEMP B-TREE"), !query.hosts.is_empty(), "{plan}");
+            }
+        }
+        store.close().await;
+    }
 }

@@ -46,10 +46,18 @@ impl Writer {
         Self { queue: Mutex::new(Some(queue)), task: tokio::sync::Mutex::new(Some(task)) }
     }
 
+    fn queue(&self) -> Option<mpsc::Sender<Waiting>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether it still takes changes.
+    pub(super) fn is_open(&self) -> bool {
+        self.queue().is_some_and(|queue| !queue.is_closed())
+    }
+
     pub(super) async fn commit(&self, change: Prepared) -> Result<Outcome, StoreError> {
-        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let queue = self.queue().ok_or(StoreError::Closed)?;
         let (answer, answered) = oneshot::channel();
-        let queue = queue.ok_or(StoreError::Closed)?;
         queue.send(Waiting { change, answer }).await.map_err(|_| StoreError::Closed)?;
         // The writer ends when nobody holds the queue.
         drop(queue);
