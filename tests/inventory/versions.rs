@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::service::{Service, on_each_database};
+use crate::service::{PULL_SECRET, Service, on_each_database};
 
 async fn offered(service: &Service, query: &str) -> Vec<String> {
     let versions = service.get(&format!("/v2/openshift-versions{query}")).await.expect(200);
@@ -83,5 +83,70 @@ fn versions_support_processors() {
         let path = "/v2/support-levels/architectures";
         assert_eq!(service.get(path).await.refused(400), "openshift_version in query is required");
         service.get(&format!("{path}?openshift_version=latest")).await.refused(400);
+    });
+}
+
+fn image(version: &str) -> Value {
+    json!({"openshift_version": version, "cpu_architecture": "x86_64", "url": "http://mirror.example/live.iso", "version": "9.9"})
+}
+
+#[test]
+fn images_are_added_and_taken_away() {
+    on_each_database(async |service| {
+        let before = service.get("/v2/os-images").await.expect(200);
+        assert!(before.as_array().unwrap().iter().all(|image| image["configured"] == true));
+        assert_eq!(before.as_array().unwrap().len(), 4);
+        let mut shown = image("4.99");
+        shown["type"] = json!("full-iso");
+        shown["configured"] = json!(false);
+        assert_eq!(service.post("/v2/os-images", &image("4.99")).await.expect(201), shown);
+        let after = service.get("/v2/os-images").await.expect(200);
+        assert_eq!(after.as_array().unwrap().last(), Some(&shown));
+        let reason = service.post("/v2/os-images", &image("4.99")).await.refused(409);
+        assert_eq!(reason, "there is an OS image for version 4.99 and architecture x86_64");
+        service.delete("/v2/os-images/4.99/amd64").await.expect(204);
+        assert_eq!(service.delete("/v2/os-images/4.99/x86_64").await.refused(404), "record not found");
+        assert_eq!(service.get("/v2/os-images").await.expect(200), before);
+    });
+}
+
+#[test]
+fn an_image_that_was_added_is_booted_and_stays_as_long() {
+    on_each_database(async |service| {
+        let body = json!({"name": "demo", "pull_secret": PULL_SECRET, "openshift_version": "4.99.1"});
+        service.post("/v2/infra-envs", &body).await.refused(400);
+        service.post("/v2/os-images", &image("4.99")).await.expect(201);
+        let made = service.post("/v2/infra-envs", &body).await.expect(201);
+        assert!(made["download_url"].as_str().unwrap().contains("/4.99/x86_64/"), "{made}");
+        let reason = service.delete("/v2/os-images/4.99/x86_64").await.refused(409);
+        assert_eq!(reason, format!("infra-env {} has the OS image", made["id"].as_str().unwrap()));
+        service.delete(&format!("/v2/infra-envs/{}", made["id"].as_str().unwrap())).await.expect(204);
+        service.delete("/v2/os-images/4.99/x86_64").await.expect(204);
+    });
+}
+
+#[test]
+fn images_of_the_configuration_stay_and_others_have_rules() {
+    on_each_database(async |service| {
+        let reason = service.delete("/v2/os-images/4.14/x86_64").await.refused(409);
+        assert_eq!(reason, "the OS image is part of the configuration of this service");
+        service.delete("/v2/os-images/4.14/mips").await.refused(400);
+        service.post("/v2/os-images", &image("4.14")).await.refused(409);
+        for (key, value, reason) in [
+            ("openshift_version", json!("latest"), "openshift_version \"latest\" is not valid"),
+            ("openshift_version", json!(null), "openshift_version in body is required"),
+            ("version", json!(""), "version in body should be at least 1 chars long"),
+            (
+                "cpu_architecture",
+                json!("mips"),
+                "cpu_architecture in body should be one of [x86_64 aarch64 arm64 ppc64le s390x]",
+            ),
+            ("url", json!("ftp://mirror.example"), "url"),
+        ] {
+            let mut body = image("4.99");
+            body[key] = value;
+            let found = service.post("/v2/os-images", &body).await.refused(400);
+            assert!(found.contains(reason), "{found}");
+        }
     });
 }

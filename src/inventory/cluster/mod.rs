@@ -111,7 +111,8 @@ impl Inventory {
     ///
     /// When a value is refused, or there is no release for the version.
     pub async fn register_cluster(&self, params: ClusterCreateParams) -> Result<Cluster, Refusal> {
-        self.add_cluster(create::create(params, self.catalogue(), self.settings())?).await
+        let catalogue = self.present_catalogue().await?;
+        self.add_cluster(create::create(params, &catalogue, self.settings())?).await
     }
 
     /// Adds a cluster that was installed elsewhere.

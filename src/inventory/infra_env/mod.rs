@@ -116,7 +116,8 @@ impl Inventory {
         architecture: CpuArchitecture,
     ) -> Result<OsImage, Refusal> {
         let version = Some(version).filter(|version| !version.is_empty());
-        let found = self.catalogue().os_image(version, architecture);
+        let catalogue = self.present_catalogue().await?;
+        let found = catalogue.os_image(version, architecture);
         found.cloned().map_err(|error| Refusal::bad(error.to_string()))
     }
 }

@@ -31,6 +31,8 @@ pub enum Kind {
     InfraEnv,
     /// A host of an infra-env.
     Host,
+    /// A live image that was added.
+    OsImage,
 }
 
 impl Kind {
@@ -41,6 +43,7 @@ impl Kind {
             Self::Cluster => "cluster",
             Self::InfraEnv => "infra-env",
             Self::Host => "host",
+            Self::OsImage => "os-image",
         }
     }
 }

@@ -1,17 +1,19 @@
-//! `/v2/component-versions`, `/v2/openshift-versions` and what they support.
+//! `/v2/component-versions`, `/v2/openshift-versions` and what they support, and `/v2/os-images`.
 
 use std::collections::BTreeMap;
 
-use axum::extract::State;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{ComponentVersions, SupportedArchitectures};
+use super::os_image::architecture_in_path;
+use super::{ComponentVersions, OsImageParams, OsImageView, SupportedArchitectures};
 use crate::images::{OpenshiftVersion, Version, VersionQuery};
 use crate::inventory::auth::{Caller, User};
 use crate::inventory::error::{Refusals, Reply};
-use crate::inventory::request::Query;
+use crate::inventory::request::{Body, Query};
 use crate::inventory::{Inventory, Refusal};
 
 pub(crate) fn routes() -> OpenApiRouter<Inventory> {
@@ -19,6 +21,8 @@ pub(crate) fn routes() -> OpenApiRouter<Inventory> {
         .routes(routes!(list_component_versions))
         .routes(routes!(list_openshift_versions))
         .routes(routes!(list_supported_architectures))
+        .routes(routes!(list_os_images, add_os_image))
+        .routes(routes!(remove_os_image))
 }
 
 /// The versions of the parts of an installation
@@ -59,9 +63,9 @@ async fn list_openshift_versions(
     _caller: Caller<User>,
     query: Query,
     State(inventory): State<Inventory>,
-) -> Reply<BTreeMap<String, OpenshiftVersion>> {
+) -> Result<Reply<BTreeMap<String, OpenshiftVersion>>, Refusal> {
     let asked = VersionQuery { containing: query.text("version"), only_latest: query.flag("only_latest") };
-    Reply(StatusCode::OK, inventory.catalogue().openshift_versions(asked))
+    Ok(Reply(StatusCode::OK, inventory.present_catalogue().await?.openshift_versions(asked)))
 }
 
 /// The processors that a version supports
@@ -81,4 +85,58 @@ async fn list_supported_architectures(
     let version = Version::parse(text)
         .ok_or_else(|| Refusal::bad(format!("Openshift version {text:?} is not valid")))?;
     Ok(Reply(StatusCode::OK, SupportedArchitectures::of(&version)))
+}
+
+/// All live images. An operation of this service's own
+#[utoipa::path(
+    get,
+    path = "/v2/os-images",
+    operation_id = "ListOsImages",
+    tag = "versions",
+    responses((status = OK, body = Vec<OsImageView>), Refusals)
+)]
+async fn list_os_images(
+    _caller: Caller<User>,
+    State(inventory): State<Inventory>,
+) -> Result<Reply<Vec<OsImageView>>, Refusal> {
+    Ok(Reply(StatusCode::OK, inventory.os_images().await?))
+}
+
+/// Adds a live image. An operation of this service's own
+#[utoipa::path(
+    post,
+    path = "/v2/os-images",
+    operation_id = "AddOsImage",
+    tag = "versions",
+    request_body = OsImageParams,
+    responses((status = CREATED, body = OsImageView), Refusals)
+)]
+async fn add_os_image(
+    _caller: Caller<User>,
+    State(inventory): State<Inventory>,
+    Body(params): Body<OsImageParams>,
+) -> Result<Reply<OsImageView>, Refusal> {
+    Ok(Reply(StatusCode::CREATED, inventory.add_os_image(params).await?))
+}
+
+/// Takes a live image away that was added. An operation of this service's own
+#[utoipa::path(
+    delete,
+    path = "/v2/os-images/{openshift_version}/{cpu_architecture}",
+    operation_id = "RemoveOsImage",
+    tag = "versions",
+    params(
+        ("openshift_version" = String, Path, description = "The version that it is for"),
+        ("cpu_architecture" = String, Path, description = "The machines that it is for"),
+    ),
+    responses((status = NO_CONTENT), Refusals)
+)]
+async fn remove_os_image(
+    _caller: Caller<User>,
+    path: Result<Path<(String, String)>, PathRejection>,
+    State(inventory): State<Inventory>,
+) -> Result<StatusCode, Refusal> {
+    let Path((version, architecture)) = path.map_err(|error| Refusal::malformed(error.to_string()))?;
+    inventory.remove_os_image(&version, architecture_in_path(&architecture)?).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
