@@ -26,8 +26,8 @@ pub mod version;
 
 use std::sync::Arc;
 
-pub(crate) use request::Query;
 pub use error::{GateError, OperationError, Refusal};
+pub(crate) use request::Query;
 pub use secret::Secret;
 pub use settings::{ClusterNetworks, Settings};
 
@@ -59,7 +59,14 @@ impl Inventory {
     #[must_use]
     pub fn new(store: Arc<dyn Store>, catalogue: Catalogue, settings: Settings, policy: Policy) -> Self {
         let keyfiles = KeyfileCache::new(MOST_KEYFILES);
-        Self(Arc::new(Parts { records: Records::new(store), catalogue, settings, policy, keyfiles, served: infra_env::Served::default() }))
+        Self(Arc::new(Parts {
+            records: Records::new(store),
+            catalogue,
+            settings,
+            policy,
+            keyfiles,
+            served: infra_env::Served::default(),
+        }))
     }
 
     /// Its records.

@@ -1,7 +1,7 @@
 //! Infra-envs as the image server asks for them: many times a second, and hardly ever changed.
 
-use std::sync::{Mutex, PoisonError};
 use std::sync::Arc;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
@@ -99,7 +99,11 @@ impl Inventory {
     /// # Errors
     ///
     /// When the infra-env gives no valid config.
-    pub async fn render(&self, record: Arc<InfraEnvRecord>, kind: DiscoveryImage) -> Result<Rendered, Refusal> {
+    pub async fn render(
+        &self,
+        record: Arc<InfraEnvRecord>,
+        kind: DiscoveryImage,
+    ) -> Result<Rendered, Refusal> {
         let inventory = self.clone();
         in_background(move || {
             let inputs = record.inputs(inventory.settings())?;

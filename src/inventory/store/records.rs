@@ -3,10 +3,10 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use super::{Changes, Filter, Key, Kind, Outcome, Row, Step, Store, StoreError};
@@ -56,6 +56,7 @@ pub struct Stored<R> {
 pub struct Records {
     store: Arc<dyn Store>,
     changes: Arc<AtomicU64>,
+    turn: Arc<Mutex<()>>,
 }
 
 /// How often a change starts anew before it gives up. A record that so many change at once is under attack.
@@ -65,7 +66,7 @@ impl Records {
     /// Over a store.
     #[must_use]
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, changes: Arc::default() }
+        Self { store, changes: Arc::default(), turn: Arc::default() }
     }
 
     /// The store.
@@ -108,10 +109,8 @@ impl Records {
         F: Future<Output = Result<(Change, T), Refusal>>,
     {
         for attempt in 0..MOST_ATTEMPTS {
-            if attempt > 2 {
-                // Among many, it is better to come a little later than to be overtaken again.
-                tokio::time::sleep(Duration::from_millis(attempt)).await;
-            }
+            // Who was overtaken twice takes turns with others of whom that is true: one of them always gets through.
+            let _turn = if attempt < 2 { None } else { Some(self.turn.lock().await) };
             let (change, value) = plan().await?;
             if change.is_empty() || self.commit(change.0).await? == Outcome::Done {
                 return Ok(value);
