@@ -6,7 +6,7 @@
 mod artifact;
 mod error;
 mod inputs;
-mod tar;
+pub(crate) mod tar;
 
 pub use artifact::{Ground, Rendered};
 pub use error::DiscoveryError;

@@ -8,18 +8,28 @@ const BLOCK: usize = 512;
 pub(super) fn of_files<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Vec<u8> {
     let mut archive = Vec::new();
     for (name, contents) in files {
-        archive.extend_from_slice(&header(name, contents.len()));
+        let len = u64::try_from(contents.len()).unwrap_or(u64::MAX);
+        archive.extend_from_slice(&header(name, len, 0));
         archive.extend_from_slice(contents);
-        archive.resize(archive.len().next_multiple_of(BLOCK), 0);
+        archive.extend_from_slice(&padding(len));
     }
     if !archive.is_empty() {
-        archive.resize(archive.len() + 2 * BLOCK, 0);
+        archive.extend_from_slice(&END);
     }
     archive
 }
 
-/// A header as POSIX has it: fields one after the other, numbers as octal digits.
-fn header(name: &str, len: usize) -> Vec<u8> {
+/// What comes after the last file.
+pub(crate) const END: [u8; 2 * BLOCK] = [0; 2 * BLOCK];
+
+/// What comes after the contents of a file.
+pub(crate) fn padding(len: u64) -> Vec<u8> {
+    const BLOCK_LEN: u64 = 512;
+    vec![0; usize::try_from(len.wrapping_neg() % BLOCK_LEN).unwrap_or_default()]
+}
+
+/// A header as POSIX has it: fields one after the other, numbers as octal digits. The time is in seconds since 1970.
+pub(crate) fn header(name: &str, len: u64, written_at: u64) -> Vec<u8> {
     /// Bytes of the field for a name, and of the one for what stands before it.
     const NAME: usize = 100;
     const PREFIX: usize = 155;
@@ -33,7 +43,7 @@ fn header(name: &str, len: usize) -> Vec<u8> {
     };
     let mut block = Vec::with_capacity(BLOCK);
     push(&mut block, name, NAME);
-    for (number, width) in [(0o600, 8), (0, 8), (0, 8), (len, 12), (0, 12)] {
+    for (number, width) in [(0o600, 8), (0, 8), (0, 8), (len, 12), (written_at, 12)] {
         push(&mut block, &format!("{number:0width$o}", width = width - 1), width);
     }
     let checksum_at = block.len();

@@ -35,6 +35,7 @@ use ignition::network::KeyfileCache;
 
 use crate::images::Catalogue;
 use auth::Policy;
+use files::FileStore;
 use store::{Records, Store};
 
 /// The inventory. Clones are the same inventory.
@@ -44,6 +45,7 @@ pub struct Inventory(Arc<Parts>);
 #[derive(Debug)]
 struct Parts {
     records: Records,
+    files: FileStore,
     catalogue: Catalogue,
     settings: Settings,
     policy: Policy,
@@ -55,17 +57,25 @@ struct Parts {
 const MOST_KEYFILES: usize = 64 << 20;
 
 impl Inventory {
-    /// An inventory over a store.
+    /// An inventory over a store of records and one of files.
     #[must_use]
-    pub fn new(store: Arc<dyn Store>, catalogue: Catalogue, settings: Settings, policy: Policy) -> Self {
+    pub fn new(
+        store: Arc<dyn Store>,
+        files: FileStore,
+        catalogue: Catalogue,
+        settings: Settings,
+        policy: Policy,
+    ) -> Self {
         let keyfiles = KeyfileCache::new(MOST_KEYFILES);
+        let served = infra_env::Served::default();
         Self(Arc::new(Parts {
             records: Records::new(store),
+            files,
             catalogue,
             settings,
             policy,
             keyfiles,
-            served: infra_env::Served::default(),
+            served,
         }))
     }
 
@@ -73,6 +83,12 @@ impl Inventory {
     #[must_use]
     pub fn records(&self) -> &Records {
         &self.0.records
+    }
+
+    /// Its files.
+    #[must_use]
+    pub fn files(&self) -> &FileStore {
+        &self.0.files
     }
 
     /// The images and releases that there are.

@@ -14,6 +14,7 @@ mod events;
 mod files;
 mod hosts;
 mod infra_envs;
+mod logs;
 mod openapi;
 mod router;
 mod sequences;

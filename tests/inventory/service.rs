@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ignition::discovery::HttpUrl;
 use kindling::images::Catalogue;
 use kindling::inventory::auth::Policy;
+use kindling::inventory::files::FileStore;
 use kindling::inventory::store::SqlStore;
 use kindling::inventory::{Inventory, Settings};
 use reqwest::{Client, Method, RequestBuilder};
@@ -51,6 +52,7 @@ pub(crate) struct Service {
     end: Option<oneshot::Sender<()>>,
     server: Option<JoinHandle<()>>,
     _directory: Option<TempDir>,
+    _files: TempDir,
 }
 
 /// What came back.
@@ -103,7 +105,9 @@ impl Service {
         );
         change(&mut settings);
         let catalogue = Catalogue::parse(OS_IMAGES).unwrap().with_release_images(RELEASE_IMAGES).unwrap();
-        let inventory = Inventory::new(Arc::new(store), catalogue, settings, policy);
+        let files = TempDir::new().unwrap();
+        let place = FileStore::in_directory(files.path()).unwrap();
+        let inventory = Inventory::new(Arc::new(store), place, catalogue, settings, policy);
         let (end, ended) = oneshot::channel::<()>();
         let router = kindling::http::app(&inventory);
         let server = tokio::spawn(async move {
@@ -113,7 +117,7 @@ impl Service {
             kindling::http::serve(listener, router, ended).await.unwrap();
         });
         let (end, server) = (Some(end), Some(server));
-        Self { base, client: Client::new(), inventory, end, server, _directory: directory }
+        Self { base, client: Client::new(), inventory, end, server, _directory: directory, _files: files }
     }
 
     /// A service on a new SQLite file.

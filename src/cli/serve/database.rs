@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::inventory::Secret;
+use crate::inventory::files::FileStore;
 use crate::inventory::store::SqlStore;
 
 #[derive(Debug, Args)]
@@ -14,6 +15,10 @@ pub(super) struct Database {
     /// Directory of the database and of uploaded files
     #[arg(long, env = "KINDLING_DATA_DIR", value_name = "DIR", default_value = "kindling-data")]
     data_dir: PathBuf,
+    /// Directory of uploaded files, or s3://BUCKET/PREFIX, which replicas have to share [default: files in the data
+    /// directory]
+    #[arg(long, env = "KINDLING_FILES", value_name = "PLACE")]
+    files: Option<String>,
     /// PostgreSQL or SQLite database, by URL; without it, a file in the data directory
     #[arg(long, env = "KINDLING_DATABASE_URL", value_name = "URL", value_parser = secret)]
     database_url: Option<Secret>,
@@ -47,6 +52,14 @@ impl Database {
         std::fs::create_dir_all(directory)
             .with_context(|| format!("{} cannot be made", directory.display()))?;
         Ok(SqlStore::open_file(&directory.join("kindling.db")).await?)
+    }
+
+    /// Where uploaded files are kept.
+    pub(super) fn files(&self) -> Result<FileStore> {
+        Ok(match &self.files {
+            Some(place) => FileStore::open(place)?,
+            None => FileStore::in_directory(&self.data_dir.join("files"))?,
+        })
     }
 
     fn url(&self) -> Option<Secret> {

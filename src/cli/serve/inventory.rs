@@ -197,6 +197,15 @@ pub(super) struct Agents {
         value_parser = duration::parse
     )]
     host_max_disconnection_time: Duration,
+    /// Whether an agent that comes from another image is told to take the one of this service
+    #[arg(
+        long,
+        env = "ENABLE_UPGRADE_AGENT",
+        value_name = "BOOL",
+        default_value = "true",
+        value_parser = switch
+    )]
+    enable_upgrade_agent: bool,
 }
 
 impl Agents {
@@ -217,6 +226,7 @@ impl Agents {
         }
         settings.skip_certificate_verification = self.skip_cert_verification;
         settings.most_silence = self.host_max_disconnection_time;
+        settings.upgrade_agents = self.enable_upgrade_agent;
         Ok(())
     }
 }

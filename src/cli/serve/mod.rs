@@ -81,7 +81,9 @@ impl Serve {
         self.clusters.apply(&mut settings);
         self.agents.apply(&mut settings)?;
         let store = Arc::new(self.database.open().await?);
-        let inventory = Inventory::new(Arc::clone(&store) as Arc<dyn Store>, catalogue, settings, policy);
+        let files = self.database.files()?;
+        let inventory =
+            Inventory::new(Arc::clone(&store) as Arc<dyn Store>, files, catalogue, settings, policy);
         let renewed = inventory.renew_url_tokens().await?;
         if renewed > 0 {
             tracing::warn!(

@@ -55,8 +55,10 @@ callers! {
     Files: User, Agent, Url, Image, ImageUrl;
     /// Whoever downloads the initrd of an infra-env.
     Initrd: User, Url, Image;
-    /// Whoever reads events and logs.
+    /// Whoever reads events.
     Logs: User, Url, Watcher;
+    /// Whoever downloads logs.
+    Downloader: User, Url;
 }
 
 /// Who calls, and what that reaches.

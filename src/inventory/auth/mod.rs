@@ -16,7 +16,9 @@ use std::fmt;
 
 use axum::http::StatusCode;
 
-pub(crate) use caller::{Agent, Caller, EventSource, Files, Initrd, Lister, Logs, Reader, User, UserOrAgent};
+pub(crate) use caller::{
+    Agent, Caller, Downloader, EventSource, Files, Initrd, Lister, Logs, Reader, User, UserOrAgent,
+};
 pub use keys::{KeyError, KeyHalf, KeyTexts, LocalKeys};
 pub use local::LocalPolicy;
 pub(crate) use reach::Target;

@@ -22,6 +22,7 @@ use super::{
     Agent, Caller, EventSource, Files, KeyTexts, Lister, LocalKeys, Logs, Policy, Reader, Target, User,
 };
 use crate::images::Catalogue;
+use crate::inventory::files::FileStore;
 use crate::inventory::id::{ClusterId, HostId, InfraEnvId};
 use crate::inventory::store::{Changes, Key, Kind, Outcome, Row, SqlStore, Step};
 use crate::inventory::{Inventory, Refusal, Settings};
@@ -89,7 +90,8 @@ impl Site {
         let url = HttpUrl::parse("url", "http://127.0.0.1").unwrap();
         let settings = Settings::new(url.clone(), url);
         let policy = Policy::local(keys.clone());
-        let inventory = Inventory::new(Arc::new(store), Catalogue::default(), settings, policy);
+        let files = FileStore::in_directory(&directory.path().join("files")).unwrap();
+        let inventory = Inventory::new(Arc::new(store), files, Catalogue::default(), settings, policy);
         let [own, mate, stranger] = [0; 3].map(|_| InfraEnvId::fresh());
         let [cluster, other_cluster] = [0; 2].map(|_| ClusterId::fresh());
         let host = HostId::fresh();

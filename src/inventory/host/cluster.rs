@@ -2,13 +2,14 @@
 
 use super::journal::Journal;
 use super::membership::leave;
+use super::place::Place;
 use super::record::HostRecord;
-use crate::inventory::Refusal;
 use crate::inventory::cluster::{ClusterKind, ClusterRecord, ClusterStatus};
 use crate::inventory::event::Severity;
-use crate::inventory::id::ClusterId;
+use crate::inventory::id::{ClusterId, HostId, InfraEnvId};
 use crate::inventory::infra_env::InfraEnvRecord;
 use crate::inventory::store::{Change, Filter, Kind, Record, Records, Stored};
+use crate::inventory::{Inventory, Refusal};
 
 /// The cluster of an id, if it is there.
 pub(super) async fn find_cluster(records: &Records, id: ClusterId) -> Result<Option<ClusterRecord>, Refusal> {
@@ -42,6 +43,29 @@ pub(super) fn is_joined(cluster: &ClusterRecord) -> bool {
 /// Whether a cluster is one machine.
 pub(super) fn is_single_node(cluster: &ClusterRecord) -> bool {
     cluster.control_plane_count == 1 && !is_joined(cluster)
+}
+
+/// A host of a cluster. Without an infra-env, the first one of this id.
+pub(crate) async fn find_in_cluster(
+    inventory: &Inventory,
+    cluster: ClusterId,
+    host_id: HostId,
+    infra_env: Option<InfraEnvId>,
+) -> Result<HostRecord, Refusal> {
+    let host = if let Some(infra_env_id) = infra_env {
+        Some(Place { infra_env_id, host_id }.find(inventory.records()).await?.record)
+    } else {
+        let all =
+            inventory.records().list::<HostRecord>(Filter::all(Kind::Host).of_cluster(cluster.0)).await?;
+        all.into_iter().map(|host| host.record).find(|host| host.id == host_id)
+    };
+    match host {
+        Some(host) if host.cluster_id == Some(cluster) => Ok(host),
+        Some(_) => Err(Refusal::conflict(format!("Host {host_id} is not part of cluster {cluster}"))),
+        None => Err(Refusal::not_found(format!(
+            "failed to get host {host_id} in cluster {cluster}: record not found"
+        ))),
+    }
 }
 
 /// A cluster goes: hosts of an infra-env that is its own go with it, others only leave it.

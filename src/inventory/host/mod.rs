@@ -24,12 +24,13 @@ mod validation;
 mod view;
 mod words;
 
-pub(crate) use cluster::release_hosts;
+pub(crate) use cluster::{find_in_cluster, release_hosts};
 pub use model::{
     BindHostParams, CertificateVerification, DiskChoice, DiskFormatting, DiskRole, FencingCredentials,
     Header, Host, HostCreateParams, HostIgnitionParams, HostProgress, HostProgressParams, HostUpdateParams,
     InstallerArgsParams, LogsProgressParams, NodeLabel, RegisteredHost, RunnerCommand,
 };
+pub(crate) use progress::note_logs;
 pub use record::{Choices, Findings, HostRecord, InstallationDisk, Logs, Progress};
 pub(crate) use routes::routes;
 pub use stage::{ChosenRole, HostRole, HostStage, LogsState};

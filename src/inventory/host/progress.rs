@@ -2,11 +2,14 @@
 
 use super::journal::Journal;
 use super::model::HostProgressParams;
+use super::place::Place;
 use super::record::HostRecord;
 use super::stage::{HostStage, LogsState, stages_of};
 use super::status::HostStatus;
-use crate::inventory::Refusal;
 use crate::inventory::event::Severity;
+use crate::inventory::id::{HostId, InfraEnvId};
+use crate::inventory::request::RequestId;
+use crate::inventory::{Inventory, Refusal};
 
 /// Keeps what the installer says.
 pub(super) fn keep_progress(
@@ -90,6 +93,24 @@ fn enter_stage(
         _ => (HostStatus::InstallingInProgress, stage.as_str()),
     };
     journal.move_host(host, status, info);
+    Ok(())
+}
+
+/// Logs of a host have come.
+pub(crate) async fn note_logs(
+    inventory: &Inventory,
+    infra_env_id: InfraEnvId,
+    host_id: HostId,
+    request: RequestId,
+) -> Result<(), Refusal> {
+    let note = |host: &mut HostRecord, journal: &mut Journal| {
+        host.logs.collected_at = journal.millis();
+        let cluster = host.cluster_id.map(|id| id.to_string()).unwrap_or_default();
+        let message = format!("Uploaded logs for host {} cluster {cluster}", host.name());
+        journal.tell_in_full(host, "host_logs_uploaded", Severity::Info, message);
+        Ok(())
+    };
+    Place { infra_env_id, host_id }.change(inventory, request, note).await?;
     Ok(())
 }
 
