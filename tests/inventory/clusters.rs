@@ -7,6 +7,7 @@ use kindling::inventory::store::{Change, Stored};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
+use crate::agent::{Agent, machine};
 use crate::service::{PULL_SECRET, Service, on_each_database, on_each_database_with, send};
 
 /// A cluster of which nothing was said, without the times of the test.
@@ -641,5 +642,35 @@ fn the_document_names_every_key_that_is_shown() {
         let unknown: BTreeSet<_> =
             shown.as_object().unwrap().keys().filter(|key| !described.contains_key(*key)).collect();
         assert_eq!(unknown, BTreeSet::new());
+    });
+}
+
+#[test]
+fn hosts_are_shown_in_full_listed_or_counted() {
+    on_each_database(async |service| {
+        let made = register(service, &json!({})).await;
+        let agents = [Agent::known(service, "node-1").await, Agent::known(service, "node-2").await];
+        let mut ids: Vec<_> = agents.iter().map(|agent| agent.id.clone()).collect();
+        ids.sort();
+        for agent in &agents {
+            let bind = format!("{}/actions/bind", agent.path());
+            service.post(&bind, &json!({"cluster_id": made["id"]})).await.expect(200);
+            agent.register().await.expect(201);
+            agent.reply("inventory", &machine("node")).await.expect(204);
+        }
+        let shown = service.get(&path(&made)).await.expect(200);
+        assert_eq!(shown["host_networks"], json!([{"cidr": "192.168.1.0/24", "host_ids": ids}]));
+        assert_eq!((&shown["total_host_count"], &shown["enabled_host_count"]), (&json!(2), &json!(2)));
+        assert!(shown["hosts"][0]["progress_stages"].is_array(), "{}", shown["hosts"][0]);
+        let patched = service.patch(&path(&made), &shown).await.expect(201);
+        assert_eq!(patched["hosts"].as_array().unwrap().len(), 2);
+
+        let counted = service.get(&format!("{}?exclude-hosts=true", path(&made))).await.expect(200);
+        assert_eq!((&counted["hosts"], &counted["total_host_count"]), (&json!([]), &json!(2)));
+        let listed = service.get("/v2/clusters").await.expect(200);
+        assert_eq!((&listed[0]["hosts"], &listed[0]["total_host_count"]), (&json!([]), &json!(2)));
+        let listed = service.get("/v2/clusters?with_hosts=true").await.expect(200);
+        assert_eq!(listed[0]["hosts"].as_array().unwrap().len(), 2);
+        assert_eq!(listed[0]["hosts"][0]["progress_stages"], Value::Null);
     });
 }

@@ -1,16 +1,24 @@
 //! The hosts of a cluster.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+
 use super::model::{HostCounts, Hosts};
+use super::network::Subnet;
+use super::parts::HostNetwork;
 use crate::inventory::host::{self, Host, HostStatus, Shown};
-use crate::inventory::id::ClusterId;
+use crate::inventory::id::{ClusterId, HostId};
 use crate::inventory::store::Change;
 use crate::inventory::{Inventory, Refusal};
 
 /// How much of its hosts is shown with a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShownHosts {
-    /// The hosts themselves.
-    All,
+    /// The hosts, with all that is known of them.
+    InFull,
+    /// The hosts as they are kept, which is how lists have them.
+    AsKept,
     /// How many there are.
     Counted,
 }
@@ -21,7 +29,8 @@ pub(super) async fn of_cluster(
     id: ClusterId,
     shown: ShownHosts,
 ) -> Result<Hosts, Refusal> {
-    let hosts = host::views_of_cluster(inventory, id, Shown::InFull).await?;
+    let names = if shown == ShownHosts::InFull { Shown::InFull } else { Shown::AsKept };
+    let hosts = host::views_of_cluster(inventory, id, names).await?;
     let count = |counts: &dyn Fn(&HostStatus) -> bool| {
         i64::try_from(hosts.iter().filter(|host| counts(&host.status)).count()).unwrap_or(i64::MAX)
     };
@@ -30,9 +39,42 @@ pub(super) async fn of_cluster(
         enabled: count(&|status| *status != HostStatus::Disabled),
         total: count(&|_| true),
     };
+    if shown == ShownHosts::Counted {
+        return Ok(Hosts { counts, ..Hosts::default() });
+    }
     let view = |host: &Host| serde_json::to_value(host).unwrap_or_default();
-    let views = if shown == ShownHosts::All { hosts.iter().map(view).collect() } else { Vec::new() };
-    Ok(Hosts { views, counts })
+    Ok(Hosts { views: hosts.iter().map(view).collect(), networks: networks(&hosts), counts })
+}
+
+/// What of a machine says which networks it is in.
+#[derive(Debug, Default, Deserialize)]
+struct Machine {
+    #[serde(default)]
+    interfaces: Vec<Interface>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Interface {
+    #[serde(default)]
+    ipv4_addresses: Vec<String>,
+    #[serde(default)]
+    ipv6_addresses: Vec<String>,
+}
+
+/// The networks that hosts say they are in.
+fn networks(hosts: &[Host]) -> Vec<HostNetwork> {
+    let mut found = BTreeMap::<String, BTreeSet<HostId>>::new();
+    for host in hosts {
+        let machine: Machine = serde_json::from_str(&host.inventory).unwrap_or_default();
+        let addresses =
+            machine.interfaces.iter().flat_map(|one| one.ipv4_addresses.iter().chain(&one.ipv6_addresses));
+        for network in addresses.filter_map(|address| Subnet::around(address)) {
+            found.entry(network.0).or_default().insert(host.id);
+        }
+    }
+    let network =
+        |(cidr, ids): (String, BTreeSet<HostId>)| HostNetwork { cidr, host_ids: ids.into_iter().collect() };
+    found.into_iter().map(network).collect()
 }
 
 /// Lets the hosts of a cluster that is deleted go.

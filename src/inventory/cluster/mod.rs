@@ -145,7 +145,7 @@ impl Inventory {
                 Ok((change, ()))
             })
             .await?;
-        self.view_of_cluster(record, ShownHosts::All).await
+        self.view_of_cluster(record, ShownHosts::InFull).await
     }
 
     /// Changes a cluster. One that is as it was is left alone.
@@ -174,7 +174,7 @@ impl Inventory {
                 Ok((change, record))
             })
             .await?;
-        self.view_of_cluster(record, ShownHosts::All).await
+        self.view_of_cluster(record, ShownHosts::InFull).await
     }
 
     /// Deletes a cluster; its hosts are free then, or gone with it. It is kept for a while.

@@ -212,6 +212,8 @@ fn is_zero(number: &i64) -> bool {
 pub(crate) struct Hosts {
     /// The hosts themselves, where they are asked for.
     pub(crate) views: Vec<Value>,
+    /// The networks that they are in.
+    pub(crate) networks: Vec<HostNetwork>,
     /// How many there are.
     pub(crate) counts: HostCounts,
 }
@@ -256,7 +258,7 @@ impl Cluster {
             machine_networks: networks_of(id, spec.machine_networks),
             api_vips: vips_of(id, spec.api_vips),
             ingress_vips: vips_of(id, spec.ingress_vips),
-            host_networks: Vec::new(),
+            host_networks: hosts.networks,
             hosts: hosts.views,
             ready_host_count: hosts.counts.ready,
             enabled_host_count: hosts.counts.enabled,

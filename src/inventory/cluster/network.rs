@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::RefOr;
@@ -19,6 +19,18 @@ pub struct Subnet(pub String);
 
 impl Subnet {
     const PATTERN: &str = r"^(?:(?:(?:[0-9]{1,3}\.){3}[0-9]{1,3}\/(?:(?:[0-9])|(?:[1-2][0-9])|(?:3[0-2])))|(?:(?:[0-9a-fA-F]*:[0-9a-fA-F]*){2,})/(?:(?:[0-9])|(?:[1-9][0-9])|(?:1[0-1][0-9])|(?:12[0-8])))$";
+}
+
+impl Subnet {
+    /// The network that an address with the length of its prefix is in. One of a single link is none.
+    pub(super) fn around(address: &str) -> Option<Self> {
+        let range = Range::around(address)?;
+        let address = match range.address() {
+            IpAddr::V6(address) if address.is_unicast_link_local() => return None,
+            address => address,
+        };
+        Some(Self(format!("{address}/{}", range.prefix)))
+    }
 }
 
 impl fmt::Display for Subnet {
@@ -51,6 +63,13 @@ struct Range {
 impl Range {
     /// Reads a network; its address must not go beyond its prefix.
     fn parse(text: &str) -> Option<Self> {
+        let (address, _) = text.split_once('/')?;
+        let range = Self::around(text)?;
+        (address.parse() == Ok(range.address())).then_some(range)
+    }
+
+    /// The network that an address is in.
+    fn around(text: &str) -> Option<Self> {
         let (address, prefix) = text.split_once('/')?;
         let (address, prefix): (IpAddr, u32) = (address.parse().ok()?, prefix.parse().ok()?);
         let (first, width) = match address {
@@ -58,7 +77,16 @@ impl Range {
             IpAddr::V6(address) => (address.to_bits(), 128),
         };
         let range = Self { is_v6: address.is_ipv6(), first, prefix };
-        (prefix <= width && first & !range.mask() == 0).then_some(range)
+        (prefix <= width).then_some(Self { first: first & range.mask(), ..range })
+    }
+
+    /// The first address in it.
+    fn address(&self) -> IpAddr {
+        if self.is_v6 {
+            return IpAddr::V6(Ipv6Addr::from_bits(self.first));
+        }
+        let [a, b, c, d, ..] = self.first.to_be_bytes();
+        IpAddr::V4(Ipv4Addr::new(a, b, c, d))
     }
 
     fn mask(&self) -> u128 {
@@ -134,6 +162,23 @@ mod tests {
         assert!(!overlap("10.128.0.0/14", "10.132.0.0/14"));
         assert!(!overlap("0.0.0.0/0", "::/0"));
         assert!(!overlap("fd01::/48", "fd02::/48"));
+    }
+
+    #[test]
+    fn addresses_are_in_networks() {
+        for (address, network) in [
+            ("192.0.2.77/24", Some("192.0.2.0/24")),
+            ("10.200.3.4/9", Some("10.128.0.0/9")),
+            ("1.2.3.4/0", Some("0.0.0.0/0")),
+            ("2001:db8::5/64", Some("2001:db8::/64")),
+            ("2001:db8::5/128", Some("2001:db8::5/128")),
+            ("fe80::1/64", None),
+            ("192.0.2.77", None),
+            ("192.0.2.77/33", None),
+            ("", None),
+        ] {
+            assert_eq!(Subnet::around(address), network.map(|text| Subnet(text.to_owned())), "{address}");
+        }
     }
 
     #[test]

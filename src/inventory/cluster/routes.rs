@@ -76,7 +76,7 @@ async fn list(
         subscribed: query.text("ams_subscription_ids").is_some(),
         deleted: with_deleted(&headers),
     };
-    let hosts = if query.flag("with_hosts") { ShownHosts::All } else { ShownHosts::Counted };
+    let hosts = if query.flag("with_hosts") { ShownHosts::AsKept } else { ShownHosts::Counted };
     Ok(Reply(StatusCode::OK, inventory.clusters(&asked, hosts).await?))
 }
 
@@ -146,7 +146,7 @@ async fn get(
     headers: HeaderMap,
     State(inventory): State<Inventory>,
 ) -> Answer<Cluster> {
-    let hosts = if query.flag("exclude-hosts") { ShownHosts::Counted } else { ShownHosts::All };
+    let hosts = if query.flag("exclude-hosts") { ShownHosts::Counted } else { ShownHosts::InFull };
     let cluster = match with_deleted(&headers) {
         true => inventory.cluster_or_deleted(id, hosts).await?,
         false => inventory.cluster(id, hosts).await?,
