@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 
 use crate::digest::{Digest, HashStates, Hasher};
+use crate::residency::Seen;
 use crate::{Error, Extent, Result};
 
 /// Bytes that can be read at any position, by any thread, without a cursor.
@@ -57,6 +58,7 @@ pub struct Source {
     digest: OnceLock<Digest>,
     hash_states: HashStates,
     mapping: OnceLock<Bytes>,
+    seen: OnceLock<Seen>,
 }
 
 impl Source {
@@ -103,6 +105,7 @@ impl Source {
             digest: OnceLock::new(),
             hash_states: HashStates::default(),
             mapping: OnceLock::new(),
+            seen: OnceLock::new(),
         }
     }
 
@@ -216,6 +219,11 @@ impl Source {
         let file = self.as_file().ok_or(io::ErrorKind::Unsupported)?;
         let mapping = crate::map::map(file)?;
         Ok(self.mapping.get_or_init(|| mapping).clone())
+    }
+
+    /// What was found in memory.
+    pub(crate) fn seen(&self) -> &Seen {
+        self.seen.get_or_init(|| Seen::new(self.len))
     }
 
     pub(crate) fn read_error(&self, offset: u64, source: io::Error) -> Error {

@@ -5,6 +5,7 @@
 
 mod app;
 mod body;
+pub mod content;
 mod health;
 mod origin;
 mod redacted;
@@ -12,5 +13,6 @@ mod request;
 mod server;
 
 pub use app::app;
+pub use content::{BodyMode, Content};
 pub use redacted::Redacted;
 pub use server::{Limits, serve, serve_within};

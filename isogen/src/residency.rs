@@ -1,0 +1,272 @@
+//! Which bytes of a file are in memory, found out without waiting for those that are not; and whether the file is still
+//! what it was.
+//!
+//! Who hands [mapped](Source::mapped) bytes to the kernel waits inside the write for pages that are on disk, and with it
+//! everything else on that thread. [`Source::residency`] asks before: it reads one byte of every [`STEP`] with
+//! `RWF_NOWAIT`, which gives up where it would have to wait. What was found in memory is remembered for some seconds, so
+//! that bytes which many ask for cost one look at a table.
+
+use std::io::{self, IoSliceMut};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
+
+use rustix::fs::{Advice, AtFlags, FileType, StatxFlags, fadvise, statx};
+use rustix::io::{Errno, ReadWriteFlags, preadv2};
+
+use crate::{Extent, Result, Source};
+
+/// How many bytes one probe speaks for. The kernel reads files ahead by this much or more, and drops them as it read them.
+pub const STEP: u64 = 64 << 10;
+/// The steps that share an entry of the table.
+const STEPS: u64 = 16;
+/// The most entries of a table, 4 bytes each. What lies behind (16 GiB) is probed each time.
+const MAX_ENTRIES: u64 = 1 << 14;
+/// How long the age of an entry is one number: what was probed is remembered for one to two of these.
+const PERIOD_SECS: u64 = 4;
+
+/// Whether reading some bytes has to wait for a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Residency {
+    /// It has not.
+    InMemory,
+    /// It has, or nobody knows: not every file system tells.
+    OnDisk,
+}
+
+/// What a file looks like from outside. It is another one once somebody wrote to the file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stamp {
+    len: u64,
+    modified: (i64, u32),
+}
+
+impl Source {
+    /// Whether bytes are in memory. Reads nothing and waits for nothing.
+    ///
+    /// # Errors
+    ///
+    /// Fails where there is no file behind the source, or where it ends before `extent` does.
+    pub fn residency(&self, extent: Extent) -> io::Result<Residency> {
+        if extent.end() > self.len() {
+            return Err(self.ended(self.len()));
+        }
+        let seen = self.seen();
+        let age = seen.age();
+        let mut at = extent.offset();
+        while at < extent.end() {
+            let step = at / STEP;
+            let end = step.saturating_add(1).saturating_mul(STEP).min(self.len());
+            let last = end.min(extent.end()).saturating_sub(1);
+            if !seen.has(step, age) {
+                if self.probe(last)? == Residency::OnDisk {
+                    return Ok(Residency::OnDisk);
+                }
+                // What was read from its start on may be in memory up to there only.
+                if last.saturating_add(1) == end {
+                    seen.add(step, age);
+                }
+            }
+            at = end;
+        }
+        Ok(Residency::InMemory)
+    }
+
+    /// Brings bytes into memory, and what else is in their [steps](STEP). Waits for the disk.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the storage does, or where the file ends before.
+    pub fn read_ahead(&self, extent: Extent) -> Result<()> {
+        let mut buf = vec![0; usize::try_from(STEP).unwrap_or_default()];
+        let (first, end) = (extent.offset() / STEP, extent.end().min(self.len()));
+        for step in first..end.div_ceil(STEP) {
+            let start = step.saturating_mul(STEP);
+            let len = usize::try_from(self.len().saturating_sub(start).min(STEP)).unwrap_or_default();
+            self.read_exact_at(buf.get_mut(..len).unwrap_or_default(), start)?;
+            self.seen().add(step, self.seen().age());
+        }
+        Ok(())
+    }
+
+    /// Tells the kernel that bytes are wanted soon. It may read them meanwhile.
+    pub fn announce(&self, extent: Extent) {
+        if let Some(file) = self.as_file() {
+            // Only a hint: where it fails, nothing is lost but time.
+            let len = std::num::NonZeroU64::new(extent.len());
+            let _ = fadvise(file, extent.offset(), len, Advice::WillNeed);
+        }
+    }
+
+    /// What the file looks like now. What is no regular file always looks the same.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the file is shorter than it was when it was opened.
+    pub fn stamp(&self) -> io::Result<Stamp> {
+        let Some(file) = self.as_file() else {
+            return Ok(Stamp::default());
+        };
+        // A server far away is not asked: this must not wait.
+        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+        let found = statx(file, "", flags, StatxFlags::TYPE | StatxFlags::SIZE | StatxFlags::MTIME)?;
+        if FileType::from_raw_mode(found.stx_mode.into()) != FileType::RegularFile {
+            return Ok(Stamp::default());
+        }
+        if found.stx_size < self.len() {
+            return Err(self.ended(found.stx_size));
+        }
+        Ok(Stamp { len: found.stx_size, modified: (found.stx_mtime.tv_sec, found.stx_mtime.tv_nsec) })
+    }
+
+    /// Whether the byte at `offset` can be read without waiting.
+    fn probe(&self, offset: u64) -> io::Result<Residency> {
+        let file = self.as_file().ok_or(io::ErrorKind::Unsupported)?;
+        let mut byte = [0];
+        match preadv2(file, &mut [IoSliceMut::new(&mut byte)], offset, ReadWriteFlags::NOWAIT) {
+            Ok(0) => Err(self.ended(offset)),
+            Ok(_) => Ok(Residency::InMemory),
+            // Linux before 4.14 and some file systems do not know the flag.
+            Err(Errno::AGAIN | Errno::INTR | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => {
+                Ok(Residency::OnDisk)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn ended(&self, offset: u64) -> io::Error {
+        let text = format!("{} ends at byte {offset} or before, it had {}", self.name(), self.len());
+        io::Error::new(io::ErrorKind::UnexpectedEof, text)
+    }
+}
+
+/// The steps of a file that were found in memory, and when.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    begun: Instant,
+    /// For each sixteen steps: the age in the upper half, one bit for each below.
+    entries: Box<[AtomicU32]>,
+}
+
+impl Seen {
+    /// A table for a file of `len` bytes.
+    pub(crate) fn new(len: u64) -> Self {
+        let entries = len.div_ceil(STEP * STEPS).min(MAX_ENTRIES);
+        Self { begun: Instant::now(), entries: (0..entries).map(|_| AtomicU32::new(0)).collect() }
+    }
+
+    /// A number for the time, never 0 so that an empty entry is old, and the same again after days.
+    fn age(&self) -> u16 {
+        let period = self.begun.elapsed().as_secs() / PERIOD_SECS;
+        u16::try_from(period % u64::from(u16::MAX - 1)).unwrap_or_default() + 2
+    }
+
+    fn has(&self, step: u64, age: u16) -> bool {
+        let Some((entry, bit)) = self.entry(step) else {
+            return false;
+        };
+        let value = entry.load(Ordering::Relaxed);
+        let written = value >> 16;
+        value & bit != 0 && (written == u32::from(age) || written + 1 == u32::from(age))
+    }
+
+    /// Two that add at once may lose a step, which costs a probe more.
+    fn add(&self, step: u64, age: u16) {
+        let Some((entry, bit)) = self.entry(step) else {
+            return;
+        };
+        let age = u32::from(age) << 16;
+        if entry.load(Ordering::Relaxed) & 0xffff_0000 == age {
+            entry.fetch_or(bit, Ordering::Relaxed);
+        } else {
+            entry.store(age | bit, Ordering::Relaxed);
+        }
+    }
+
+    fn entry(&self, step: u64) -> Option<(&AtomicU32, u32)> {
+        let entry = self.entries.get(usize::try_from(step / STEPS).ok()?)?;
+        Some((entry, 1 << (step % STEPS)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    fn source(len: u64) -> (File, Source) {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(len).unwrap();
+        (file.try_clone().unwrap(), Source::from_file(file, "base").unwrap())
+    }
+
+    fn extent(offset: u64, len: u64) -> Extent {
+        Extent::new(offset, len).unwrap()
+    }
+
+    #[test]
+    fn what_was_read_is_in_memory() {
+        let len = 3 * STEP + 17;
+        let (_, source) = source(len);
+        source.read_ahead(extent(0, len)).unwrap();
+        for (offset, part) in [(0, len), (0, 1), (STEP - 1, 2), (3 * STEP, 17), (len - 1, 1), (5, 0)] {
+            assert_eq!(
+                source.residency(extent(offset, part)).unwrap(),
+                Residency::InMemory,
+                "{offset}+{part}"
+            );
+        }
+    }
+
+    #[test]
+    fn steps_are_remembered_one_by_one() {
+        let seen = Seen::new(STEP * 20);
+        let age = seen.age();
+        for step in [0, 15, 16] {
+            assert!(!seen.has(step, age));
+            seen.add(step, age);
+        }
+        assert!(seen.has(0, age) && seen.has(15, age) && seen.has(16, age));
+        assert!(!seen.has(1, age) && !seen.has(17, age));
+        // What is past the table is never known.
+        seen.add(100, age);
+        assert!(!seen.has(100, age));
+    }
+
+    #[test]
+    fn what_is_remembered_gets_old() {
+        let seen = Seen::new(STEP);
+        seen.add(0, 7);
+        assert!(seen.has(0, 7) && seen.has(0, 8));
+        assert!(!seen.has(0, 9) && !seen.has(0, 6));
+        assert!(seen.age() >= 2, "an empty entry would be a young one");
+    }
+
+    #[test]
+    fn a_file_that_got_shorter_is_an_error() {
+        let (file, source) = source(4 * STEP);
+        let before = source.stamp().unwrap();
+        assert_eq!(before, source.stamp().unwrap());
+        file.set_len(STEP + 1).unwrap();
+        assert_eq!(source.stamp().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        let error = source.residency(extent(2 * STEP, STEP)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        assert!(error.to_string().contains("base ends at byte"), "{error}");
+        assert!(source.read_ahead(extent(2 * STEP, STEP)).is_err());
+    }
+
+    #[test]
+    fn a_file_that_was_written_to_has_another_stamp() {
+        let (file, source) = source(STEP);
+        let before = source.stamp().unwrap();
+        file.set_modified(std::time::UNIX_EPOCH).unwrap();
+        assert_ne!(source.stamp().unwrap(), before);
+    }
+
+    #[test]
+    fn memory_has_no_residency() {
+        let source = Source::from_bytes("memory", &b"abc"[..]);
+        assert_eq!(source.residency(extent(0, 3)).unwrap_err().kind(), io::ErrorKind::Unsupported);
+        assert_eq!(source.stamp().unwrap(), Stamp::default());
+    }
+}

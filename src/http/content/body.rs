@@ -1,0 +1,275 @@
+//! The body of an answer, streamed out of a plan.
+//!
+//! Base bytes are slices of the mapped base: they go into hyper's vectored write as they are, and only the kernel looks at
+//! them. Where they are encrypted on the way, or where a base cannot be mapped, they are read into buffers of a pool. In
+//! both cases they are in memory before they are asked for on the runtime (see [`residency`](super::residency)).
+//!
+//! A base that changes under a body ends that body with an error. hyper then closes the connection, and the client sees
+//! that bytes are missing: nothing is ever made up in their place.
+
+use std::io;
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use axum::body::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use isogen::{Extent, Plan, Residency, Segment, Source, Stamp};
+
+use super::pool::{self, BUFFER_LEN};
+use super::residency::Read;
+
+/// The most mapped bytes that are given away at once, and the unit in which they are brought into memory. hyper writes what
+/// it has as soon as this is more than 400 KiB; larger frames save few calls and make clients wait longer for cold ones.
+const FRAME_LEN: u64 = 1 << 20;
+/// How far behind a cold frame the kernel is told to read.
+const ANNOUNCED_LEN: u64 = 2 * FRAME_LEN;
+/// Zeros, for all segments of them. Short enough to stay in a cache of the processor.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// How base bytes get into a body.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BodyMode {
+    /// As slices of the mapped base: for connections whose writes go straight to the kernel. Whoever looks at such bytes
+    /// in this process is ended by a signal should the base have become shorter.
+    #[default]
+    Mapped,
+    /// Read into buffers: for connections whose bytes are encrypted, or looked at in any other way.
+    Read,
+}
+
+/// Something to send.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// A range of the plan.
+    Range(Range<u64>),
+    /// Text between ranges.
+    Text(Bytes),
+}
+
+impl Piece {
+    fn len(&self) -> u64 {
+        match self {
+            Self::Range(range) => range.end.saturating_sub(range.start),
+            Self::Text(text) => text.len() as u64,
+        }
+    }
+}
+
+/// A body of pieces of a plan.
+pub(super) struct PlanBody {
+    plan: Arc<Plan>,
+    pieces: std::vec::IntoIter<Piece>,
+    /// The rest of the range that is being sent.
+    current: Range<u64>,
+    /// What is not sent yet, of all.
+    left: u64,
+    base: Base,
+    read: Option<Read>,
+}
+
+/// How the base is read for a body.
+struct Base {
+    way: Way,
+    /// How the file looked when the request was answered.
+    stamp: Stamp,
+    /// Whether that is long enough ago to look again.
+    is_begun: bool,
+}
+
+enum Way {
+    Mapped(Bytes),
+    Read,
+    /// There is no file, and nobody knows how long a read takes.
+    ReadBeside,
+}
+
+/// The next step of a body.
+enum Next {
+    Bytes(Bytes),
+    Wait(Read),
+}
+
+impl PlanBody {
+    /// A body of these pieces.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the base is not what it was when it was opened.
+    pub(super) fn new(plan: Arc<Plan>, pieces: Vec<Piece>, mode: BodyMode) -> io::Result<Self> {
+        let source = plan.source();
+        let stamp = source.stamp()?;
+        let way = match (mode, source.as_file()) {
+            (_, None) => Way::ReadBeside,
+            (BodyMode::Read, _) => Way::Read,
+            (BodyMode::Mapped, _) => source.mapped().map_or(Way::Read, Way::Mapped),
+        };
+        let left = pieces.iter().map(Piece::len).sum();
+        let base = Base { way, stamp, is_begun: false };
+        Ok(Self { plan, pieces: pieces.into_iter(), current: 0..0, left, base, read: None })
+    }
+
+    /// The number of bytes that are not sent yet.
+    pub(super) fn left(&self) -> u64 {
+        self.left
+    }
+
+    fn poll_bytes(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        if self.left == 0 {
+            return Poll::Ready(None);
+        }
+        loop {
+            if let Some(read) = &mut self.read {
+                let done = ready!(read.poll(context));
+                self.read = None;
+                match done {
+                    Ok(Some(bytes)) => return Poll::Ready(Some(Ok(self.sent(bytes)))),
+                    Ok(None) => {}
+                    Err(error) => return Poll::Ready(Some(Err(error))),
+                }
+            }
+            match self.next() {
+                Ok(Next::Bytes(bytes)) => return Poll::Ready(Some(Ok(bytes))),
+                Ok(Next::Wait(read)) => self.read = Some(read),
+                Err(error) => return Poll::Ready(Some(Err(error))),
+            }
+        }
+    }
+
+    fn next(&mut self) -> io::Result<Next> {
+        while self.current.is_empty() {
+            match self.pieces.next() {
+                Some(Piece::Range(range)) => self.current = range,
+                Some(Piece::Text(text)) => {
+                    self.left = self.left.saturating_sub(text.len() as u64);
+                    return Ok(Next::Bytes(text));
+                }
+                None => return Err(io::ErrorKind::UnexpectedEof.into()),
+            }
+        }
+        let segment = self.plan.segments(self.current.clone()).next();
+        match segment.ok_or(io::ErrorKind::UnexpectedEof)? {
+            Segment::Bytes(bytes) => Ok(Next::Bytes(self.sent(bytes))),
+            Segment::Zero(len) => {
+                let len = usize::try_from(len).map_or(ZEROS.len(), |len| len.min(ZEROS.len()));
+                let zeros = ZEROS.get(..len).unwrap_or_default();
+                Ok(Next::Bytes(self.sent(Bytes::from_static(zeros))))
+            }
+            Segment::Base(extent) => match self.base.next(self.plan.source(), extent)? {
+                Next::Bytes(bytes) => Ok(Next::Bytes(self.sent(bytes))),
+                wait @ Next::Wait(_) => Ok(wait),
+            },
+        }
+    }
+
+    /// Counts bytes of the current range.
+    fn sent(&mut self, bytes: Bytes) -> Bytes {
+        let len = bytes.len() as u64;
+        self.current.start = self.current.start.saturating_add(len);
+        self.left = self.left.saturating_sub(len);
+        bytes
+    }
+}
+
+impl Base {
+    /// The first bytes of an extent, or what has to be waited for before there are any.
+    fn next(&mut self, source: &Arc<Source>, extent: Extent) -> io::Result<Next> {
+        let frame = first_frame(extent);
+        if matches!(self.way, Way::ReadBeside) {
+            return Ok(Next::Wait(Read::of(Arc::clone(source), cut(frame, BUFFER_LEN))));
+        }
+        self.require_unchanged(source)?;
+        if source.residency(frame)? == Residency::OnDisk {
+            let rest = extent.len() - frame.len();
+            let next = Extent::new(frame.end(), rest.min(ANNOUNCED_LEN)).filter(|next| !next.is_empty());
+            return Ok(Next::Wait(Read::ahead(Arc::clone(source), frame, next)));
+        }
+        match &self.way {
+            Way::Mapped(mapped) => slice(mapped, frame).map(Next::Bytes),
+            Way::Read | Way::ReadBeside => pool::read(source, cut(frame, BUFFER_LEN)).map(Next::Bytes),
+        }
+    }
+
+    /// Fails where somebody wrote to the base since the request was answered. The answer and the first frame are one
+    /// moment, and most answers have one frame.
+    fn require_unchanged(&mut self, source: &Source) -> io::Result<()> {
+        if !self.is_begun {
+            self.is_begun = true;
+            return Ok(());
+        }
+        if source.stamp()? == self.stamp {
+            return Ok(());
+        }
+        Err(io::Error::other(format!("{} was changed while it was sent", source.name())))
+    }
+}
+
+/// What of an extent is given away at once. Frames end where those of others do, so that they share what is known about
+/// them.
+fn first_frame(extent: Extent) -> Extent {
+    cut(extent, FRAME_LEN - extent.offset() % FRAME_LEN)
+}
+
+/// The beginning of an extent.
+fn cut(extent: Extent, len: u64) -> Extent {
+    Extent::new(extent.offset(), extent.len().min(len)).unwrap_or(extent)
+}
+
+/// A slice of the mapped base, which was mapped with the length that the file had then.
+fn slice(mapped: &Bytes, extent: Extent) -> io::Result<Bytes> {
+    let bounds = [extent.offset(), extent.end()].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
+    let [start, end] = bounds;
+    if end > mapped.len() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(mapped.slice(start..end))
+}
+
+impl Body for PlanBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let polled = ready!(self.poll_bytes(context));
+        if let Some(Err(error)) = &polled {
+            let source = self.plan.source().name();
+            let (offset, left) = (self.current.start, self.left);
+            tracing::error!(source, offset, left, %error, "an image could not be sent to its end");
+            // The log has it once.
+            self.left = 0;
+        }
+        Poll::Ready(polled.map(|bytes| bytes.map(Frame::data)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
+}
+
+impl Drop for PlanBody {
+    /// The kernel is the first to see a base that became shorter under a write. hyper says so of the connection only.
+    fn drop(&mut self) {
+        if self.left == 0 {
+            return;
+        }
+        let source = self.plan.source();
+        match source.stamp() {
+            Err(error) => {
+                tracing::error!(source = source.name(), left = self.left, %error, "an image could not be sent to its end");
+            }
+            Ok(_) => tracing::debug!(
+                source = source.name(),
+                left = self.left,
+                "an image was not wanted to its end"
+            ),
+        }
+    }
+}

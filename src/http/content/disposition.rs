@@ -1,0 +1,63 @@
+//! The name under which a client saves what it gets (RFC 6266).
+
+use std::fmt::Write as _;
+
+use axum::http::HeaderValue;
+
+/// The longest name, in characters. File systems do not take longer ones either.
+const MAX_NAME: usize = 255;
+
+/// The value of `Content-Disposition` for a file of this name. What cannot be in a header is left out; what not all clients
+/// read comes twice.
+pub(super) fn attachment(name: &str) -> Option<HeaderValue> {
+    let name: String = name.chars().filter(|c| !c.is_control()).take(MAX_NAME).collect();
+    let mut value = "attachment; filename=".to_owned();
+    if !name.is_empty() && name.chars().all(is_of_token) {
+        // Without quotes, as scripts that cut the name out expect it.
+        value.push_str(&name);
+    } else {
+        value.push('"');
+        for c in name.chars() {
+            match c {
+                '"' | '\\' => value.extend(['\\', c]),
+                c if c.is_ascii() => value.push(c),
+                _ => value.push('_'),
+            }
+        }
+        value.push('"');
+    }
+    if !name.is_ascii() {
+        value.push_str("; filename*=UTF-8''");
+        for byte in name.bytes() {
+            match char::from(byte) {
+                c if c.is_ascii_alphanumeric() || "-._~".contains(c) => value.push(c),
+                _ => write!(value, "%{byte:02X}").ok()?,
+            }
+        }
+    }
+    HeaderValue::try_from(value).ok()
+}
+
+fn is_of_token(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_written_so_that_clients_read_them() {
+        for (name, expected) in [
+            ("1b2c-discovery.iso", "attachment; filename=1b2c-discovery.iso"),
+            ("my image.iso", "attachment; filename=\"my image.iso\""),
+            ("a\"b\\c.iso", "attachment; filename=\"a\\\"b\\\\c.iso\""),
+            ("a\r\nSet-Cookie: b", "attachment; filename=\"aSet-Cookie: b\""),
+            ("übung.iso", "attachment; filename=\"_bung.iso\"; filename*=UTF-8''%C3%BCbung.iso"),
+            ("", "attachment; filename=\"\""),
+        ] {
+            assert_eq!(attachment(name).unwrap(), expected);
+        }
+        assert!(attachment(&"ü".repeat(100_000)).unwrap().len() < 3000);
+    }
+}

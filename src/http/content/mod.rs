@@ -1,0 +1,205 @@
+//! One representation, and how it is asked for: whole, in ranges, or only if it is another one (RFC 9110).
+//!
+//! A [`Content`] knows the bytes, their identity and their age, and answers GET and HEAD. It knows nothing of what the bytes
+//! are for, and which paths and methods there are is the business of routes.
+
+mod body;
+mod conditional;
+mod disposition;
+mod multipart;
+mod pool;
+pub mod range;
+mod residency;
+
+use std::io;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::header::{self, HeaderMap, HeaderName};
+use axum::http::{HeaderValue, Method, Response, StatusCode, Version};
+use chrono::{DateTime, SubsecRound, Utc};
+use isogen::Plan;
+
+pub use body::BodyMode;
+use body::{Piece, PlanBody};
+use conditional::{Outcome, Validators};
+use multipart::Parts;
+use range::{RangeRequest, Selection};
+
+/// Clients may keep what they got, and ask each time whether it is still the same. Others in between may not: images have
+/// secrets in them.
+const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("private, no-cache");
+/// The media type of what has none that a header could hold.
+const OCTETS: HeaderValue = HeaderValue::from_static("application/octet-stream");
+
+/// A representation: bytes with an identity.
+#[derive(Debug, Clone)]
+pub struct Content {
+    /// The bytes.
+    pub plan: Arc<Plan>,
+    /// Their entity tag: strong, with the quotes around it. Other bytes have another one.
+    pub etag: String,
+    /// When they became what they are.
+    pub changed_at: DateTime<Utc>,
+    /// What they are.
+    pub media_type: &'static str,
+    /// The name to save them under.
+    pub file_name: Option<String>,
+}
+
+impl Content {
+    /// The answer to a GET or HEAD, over a connection whose writes go straight to the kernel.
+    ///
+    /// * Conditions are evaluated in the order of RFC 9110, 13.2.2, and answered with 304 or 412.
+    /// * Ranges are for GET alone, as the standard has it. A HEAD answers for all bytes.
+    /// * One range is answered with 206, several with `multipart/byteranges` in the order asked for; with clients of
+    ///   HTTP/1.0, which do not know these, everything. So are too many ranges, and ranges that are more than the whole.
+    ///   Where no range exists: 416.
+    /// * With `If-Range`, ranges are those of the same bytes, or everything is sent: a client that goes on with a download
+    ///   never gets a part of something else. Dates count once their second is over.
+    /// * The length is always told beforehand.
+    ///
+    /// A base that cannot be read any more is answered with 500. Where that comes out later, the connection is closed
+    /// before the last byte, and the log says why.
+    #[must_use]
+    pub fn respond(&self, method: &Method, headers: &HeaderMap, version: Version) -> Response<Body> {
+        self.respond_in(BodyMode::default(), method, headers, version)
+    }
+
+    /// As [`respond`](Self::respond), with the choice how bytes are read. Over TLS, and where anything else looks at
+    /// them, that has to be [`BodyMode::Read`].
+    #[must_use]
+    pub fn respond_in(
+        &self,
+        mode: BodyMode,
+        method: &Method,
+        headers: &HeaderMap,
+        version: Version,
+    ) -> Response<Body> {
+        let now = Utc::now();
+        let modified = self.changed_at.min(now).trunc_subsecs(0);
+        let validators = Validators { etag: &self.etag, modified, now };
+        match validators.evaluate(headers) {
+            Outcome::Failed => return refusal(StatusCode::PRECONDITION_FAILED),
+            Outcome::NotModified => return self.not_modified(modified),
+            Outcome::Proceed => {}
+        }
+        let request = if *method == Method::GET && validators.lets_ranges_pass(headers) {
+            RangeRequest::of(headers)
+        } else {
+            None
+        };
+        let selection = match request.map(|request| request.select(self.plan.len())) {
+            None => Selection::Whole,
+            Some(Selection::Several(_)) if version < Version::HTTP_11 => Selection::Whole,
+            Some(selection) => selection,
+        };
+        let answer = match selection {
+            Selection::Unsatisfiable => return self.unsatisfiable(),
+            selection => Answer::new(self, &selection),
+        };
+        match answer.response(self, *method == Method::HEAD, mode) {
+            Ok(mut response) => {
+                self.describe(response.headers_mut(), modified);
+                response
+            }
+            Err(error) => {
+                tracing::error!(source = self.plan.source().name(), %error, "an image cannot be read");
+                refusal(StatusCode::INTERNAL_SERVER_ERROR)
+            }
+        }
+    }
+
+    /// What all answers say that have bytes in them. Also where the client should have it from an earlier one: real ones
+    /// take it from the last one they saw.
+    fn describe(&self, headers: &mut HeaderMap, modified: DateTime<Utc>) {
+        self.identify(headers, modified);
+        headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        let name = self.file_name.as_deref().and_then(disposition::attachment);
+        put(headers, header::CONTENT_DISPOSITION, name);
+        if !headers.contains_key(header::CONTENT_TYPE) {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_str(self.media_type).unwrap_or(OCTETS));
+        }
+    }
+
+    fn identify(&self, headers: &mut HeaderMap, modified: DateTime<Utc>) {
+        headers.insert(header::CACHE_CONTROL, CACHE_CONTROL);
+        put(headers, header::ETAG, HeaderValue::from_str(&self.etag).ok());
+        put(headers, header::LAST_MODIFIED, conditional::date_value(modified));
+    }
+
+    fn not_modified(&self, modified: DateTime<Utc>) -> Response<Body> {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        self.identify(response.headers_mut(), modified);
+        response
+    }
+
+    fn unsatisfiable(&self) -> Response<Body> {
+        let mut response = refusal(StatusCode::RANGE_NOT_SATISFIABLE);
+        let range = HeaderValue::try_from(format!("bytes */{}", self.plan.len())).ok();
+        put(response.headers_mut(), header::CONTENT_RANGE, range);
+        response.headers_mut().insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        response
+    }
+}
+
+/// What is sent of a representation.
+struct Answer {
+    status: StatusCode,
+    pieces: Vec<Piece>,
+    range: Option<HeaderValue>,
+    media_type: Option<HeaderValue>,
+}
+
+impl Answer {
+    fn new(content: &Content, selection: &Selection) -> Self {
+        let len = content.plan.len();
+        match selection {
+            Selection::One(range) => Self {
+                status: StatusCode::PARTIAL_CONTENT,
+                pieces: vec![Piece::Range(range.bounds())],
+                range: HeaderValue::try_from(format!("bytes {range}/{len}")).ok(),
+                media_type: None,
+            },
+            Selection::Several(ranges) => {
+                let Parts { pieces, media_type } = Parts::new(ranges, content.media_type, len);
+                Self { status: StatusCode::PARTIAL_CONTENT, pieces, range: None, media_type }
+            }
+            Selection::Whole | Selection::Unsatisfiable => Self {
+                status: StatusCode::OK,
+                pieces: vec![Piece::Range(0..len)],
+                range: None,
+                media_type: None,
+            },
+        }
+    }
+
+    fn response(self, content: &Content, is_head: bool, mode: BodyMode) -> io::Result<Response<Body>> {
+        let body = PlanBody::new(Arc::clone(&content.plan), self.pieces, mode)?;
+        let len = body.left();
+        let body = if is_head || len == 0 { Body::empty() } else { Body::new(body) };
+        let mut response = Response::new(body);
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.reserve(8);
+        headers.insert(header::CONTENT_LENGTH, len.into());
+        put(headers, header::CONTENT_RANGE, self.range);
+        put(headers, header::CONTENT_TYPE, self.media_type);
+        Ok(response)
+    }
+}
+
+/// An answer without bytes. It says nothing about those that there are.
+fn refusal(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_LENGTH, 0.into());
+    response
+}
+
+fn put(headers: &mut HeaderMap, name: HeaderName, value: Option<HeaderValue>) {
+    if let Some(value) = value {
+        headers.insert(name, value);
+    }
+}

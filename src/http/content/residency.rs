@@ -1,0 +1,56 @@
+//! Base bytes that are on disk are brought into memory beside the runtime, before anybody waits for them on it.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use axum::body::Bytes;
+use isogen::{Extent, Source};
+use tokio::sync::Semaphore;
+
+use super::pool;
+
+/// How many spans are read at once, by all downloads together. More would not make a disk faster; each takes a thread and a
+/// small buffer. The bound is one of the process, as its threads and its memory are.
+const MAX_READS: usize = 32;
+
+static READS: Semaphore = Semaphore::const_new(MAX_READS);
+
+/// A read on its way.
+pub(super) struct Read(Pin<Box<dyn Future<Output = io::Result<Option<Bytes>>> + Send>>);
+
+impl Read {
+    /// Brings a span into memory and tells the kernel what comes next.
+    pub(super) fn ahead(source: Arc<Source>, span: Extent, next: Option<Extent>) -> Self {
+        Self::on_blocking_pool(move || {
+            if let Some(next) = next {
+                source.announce(next);
+            }
+            source.read_ahead(span).map_err(io::Error::other)?;
+            Ok(None)
+        })
+    }
+
+    /// Reads a span, of whatever storage.
+    pub(super) fn of(source: Arc<Source>, span: Extent) -> Self {
+        Self::on_blocking_pool(move || pool::read(&source, span).map(Some))
+    }
+
+    fn on_blocking_pool(read: impl FnOnce() -> io::Result<Option<Bytes>> + Send + 'static) -> Self {
+        Self(Box::pin(async move {
+            let permit = READS.acquire().await.map_err(io::Error::other)?;
+            // The read goes on when nobody waits for it any more, and is one of those at once until its end.
+            let read = move || {
+                let _permit = permit;
+                read()
+            };
+            tokio::task::spawn_blocking(read).await.map_err(io::Error::other)?
+        }))
+    }
+
+    /// What was read, once it is: the bytes, or nothing where they are just in memory now.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
+        Poll::Ready(ready!(self.0.as_mut().poll(context)))
+    }
+}
