@@ -49,7 +49,8 @@ pub(super) enum Piece {
 }
 
 impl Piece {
-    fn len(&self) -> u64 {
+    /// The number of bytes.
+    pub(super) fn len(&self) -> u64 {
         match self {
             Self::Range(range) => range.end.saturating_sub(range.start),
             Self::Text(text) => text.len() as u64,
@@ -108,11 +109,6 @@ impl PlanBody {
         let left = pieces.iter().map(Piece::len).sum();
         let base = Base { way, stamp, is_begun: false };
         Ok(Self { plan, pieces: pieces.into_iter(), current: 0..0, left, base, read: None })
-    }
-
-    /// The number of bytes that are not sent yet.
-    pub(super) fn left(&self) -> u64 {
-        self.left
     }
 
     fn poll_bytes(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {

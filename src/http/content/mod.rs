@@ -176,9 +176,13 @@ impl Answer {
     }
 
     fn response(self, content: &Content, is_head: bool, mode: BodyMode) -> io::Result<Response<Body>> {
-        let body = PlanBody::new(Arc::clone(&content.plan), self.pieces, mode)?;
-        let len = body.left();
-        let body = if is_head || len == 0 { Body::empty() } else { Body::new(body) };
+        let len = self.pieces.iter().map(Piece::len).sum::<u64>();
+        let body = if is_head || len == 0 {
+            content.plan.source().stamp()?;
+            Body::empty()
+        } else {
+            Body::new(PlanBody::new(Arc::clone(&content.plan), self.pieces, mode)?)
+        };
         let mut response = Response::new(body);
         *response.status_mut() = self.status;
         let headers = response.headers_mut();

@@ -1,0 +1,89 @@
+//! Programs that people download images with.
+
+use std::fs;
+
+use crate::server::{ETAG, MODES, MODIFIED, shown};
+use crate::support::{Run, Scratch, require_tool};
+
+/// What curl prints and whether it is content.
+fn curl(scratch: &Scratch, arguments: &str, path: &str) -> Vec<u8> {
+    let url = shown().server.url(path);
+    let arguments = arguments.split_whitespace().chain([url.as_str()]);
+    Run::new("curl", scratch.folder())
+        .args(["-q", "-sS", "--fail", "--noproxy", "*"])
+        .args(arguments)
+        .output()
+        .success()
+}
+
+#[test]
+fn curl_downloads_ranges_and_goes_on() {
+    if require_tool("curl").is_none() {
+        return;
+    }
+    let scratch = Scratch::new();
+    for mode in MODES {
+        for name in ["layered", "full", "minimal"] {
+            let bytes = &shown().bytes[name];
+            let path = format!("/{mode}/{name}");
+            assert!(curl(&scratch, "", &path) == *bytes);
+            assert!(curl(&scratch, "--http1.0", &path) == *bytes);
+            assert!(curl(&scratch, "-r 5-70000", &path) == bytes[5..=70_000]);
+            assert!(curl(&scratch, "-r -70000 --http1.0", &path) == bytes[bytes.len() - 70_000..]);
+            let several = curl(&scratch, "-r 5-9,0-1", &path);
+            assert!(several.windows(5).any(|window| window == &bytes[5..=9]));
+            scratch.write("partial", &bytes[..100_000]);
+            curl(&scratch, "-C - -o partial", &path);
+            assert!(scratch.read("partial") == *bytes, "{path}");
+        }
+    }
+}
+
+#[test]
+fn curl_keeps_names_times_and_tags() {
+    if require_tool("curl").is_none() {
+        return;
+    }
+    let scratch = Scratch::new();
+    curl(&scratch, "-O -J -R --etag-save tag", "/mapped/small");
+    assert!(scratch.read("image.iso") == shown().bytes["small"]);
+    assert_eq!(scratch.read("tag").trim_ascii(), ETAG.as_bytes());
+    let modified = fs::metadata(scratch.path("image.iso")).unwrap().modified().unwrap();
+    let expected = chrono::DateTime::parse_from_rfc2822(MODIFIED).unwrap();
+    assert_eq!(chrono::DateTime::<chrono::Utc>::from(modified), expected);
+    let code = "-o again -w %{http_code}";
+    assert_eq!(curl(&scratch, &format!("--etag-compare tag {code}"), "/mapped/small"), b"304");
+    assert_eq!(curl(&scratch, &format!("-z image.iso {code}"), "/mapped/small"), b"304");
+}
+
+#[test]
+fn wget_goes_on() {
+    if require_tool("wget").is_none() {
+        return;
+    }
+    for mode in MODES {
+        let scratch = Scratch::new();
+        let bytes = &shown().bytes["full"];
+        scratch.write("full", &bytes[..123_457]);
+        let url = shown().server.url(&format!("/{mode}/full"));
+        Run::new("wget", scratch.folder())
+            .args(["--no-config", "--no-proxy", "-q", "-c", &url])
+            .output()
+            .success();
+        assert!(scratch.read("full") == *bytes, "{mode}");
+    }
+}
+
+#[test]
+fn aria2_downloads_in_sixteen_parts() {
+    if require_tool("aria2c").is_none() {
+        return;
+    }
+    for mode in MODES {
+        let scratch = Scratch::new();
+        let url = shown().server.url(&format!("/{mode}/full"));
+        let arguments = ["--no-conf", "-q", "-x16", "-s16", "-k1M", "--all-proxy=", "-o", "image", &url];
+        Run::new("aria2c", scratch.folder()).args(arguments).output().success();
+        assert!(scratch.read("image") == shown().bytes["full"], "{mode}");
+    }
+}

@@ -1,0 +1,153 @@
+//! What an answer says about itself, and what conditions make of it.
+
+use chrono::{TimeDelta, Utc};
+use isogen::{Plan, Source};
+use std::sync::Arc;
+
+use crate::server::{ETAG, MEDIA_TYPE, MODES, MODIFIED, Server, content, shown};
+
+const BEFORE: &str = "Sun, 06 Nov 1994 08:49:36 GMT";
+const AFTER: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
+
+#[test]
+fn an_answer_says_what_it_is() {
+    for mode in MODES {
+        for (name, bytes) in &shown().bytes {
+            let mut connection = shown().server.connect();
+            let answer = connection.ask(&format!("GET /{mode}/{name}"), "");
+            assert!(answer.head.starts_with("HTTP/1.1 200 OK\r\n"), "{}", answer.head);
+            assert_eq!(
+                answer.headers(),
+                [
+                    "accept-ranges: bytes",
+                    "cache-control: private, no-cache",
+                    "content-disposition: attachment; filename=image.iso",
+                    &format!("content-length: {}", bytes.len()),
+                    &format!("content-type: {MEDIA_TYPE}"),
+                    &format!("etag: {ETAG}"),
+                    &format!("last-modified: {MODIFIED}"),
+                ]
+            );
+            assert!(answer.header("date").is_some());
+            assert!(answer.body == *bytes, "{mode}/{name} has other bytes");
+            let head = connection.ask(&format!("HEAD /{mode}/{name}"), "");
+            assert_eq!((head.status(), head.headers()), (200, answer.headers()));
+        }
+    }
+}
+
+#[test]
+fn conditions_are_evaluated_in_their_order() {
+    let mut connection = shown().server.connect();
+    for (headers, status) in [
+        (format!("If-Match: {ETAG}"), 200),
+        ("If-Match: *".into(), 200),
+        (format!("If-Match: W/{ETAG}"), 412),
+        ("If-Match: \"other\"".into(), 412),
+        (format!("If-Match: \"other\", {ETAG}"), 200),
+        (format!("If-None-Match: {ETAG}"), 304),
+        (format!("If-None-Match: W/{ETAG}"), 304),
+        ("If-None-Match: *".into(), 304),
+        ("If-None-Match: \"other\"".into(), 200),
+        (format!("If-Modified-Since: {BEFORE}"), 200),
+        (format!("If-Modified-Since: {MODIFIED}"), 304),
+        (format!("If-Modified-Since: {AFTER}"), 304),
+        ("If-Modified-Since: Sunday, 06-Nov-94 08:49:37 GMT".into(), 304),
+        ("If-Modified-Since: Sun Nov  6 08:49:37 1994".into(), 304),
+        ("If-Modified-Since: soon".into(), 200),
+        (format!("If-Unmodified-Since: {BEFORE}"), 412),
+        (format!("If-Unmodified-Since: {MODIFIED}"), 200),
+        ("If-Unmodified-Since: soon".into(), 200),
+        (format!("If-Match: {ETAG}\nIf-Unmodified-Since: {BEFORE}"), 200),
+        (format!("If-None-Match: \"other\"\nIf-Modified-Since: {AFTER}"), 200),
+        (format!("If-None-Match: {ETAG}\nIf-Modified-Since: {BEFORE}"), 304),
+        (format!("If-Match: \"other\"\nIf-None-Match: {ETAG}"), 412),
+        // Conditions come before ranges.
+        (format!("If-None-Match: {ETAG}\nRange: bytes=0-1"), 304),
+        ("If-Match: \"other\"\nRange: bytes=0-1".into(), 412),
+        (format!("If-None-Match: {ETAG}\nRange: bytes=9999-"), 304),
+    ] {
+        for method in ["GET", "HEAD"] {
+            let answer = connection.ask(&format!("{method} /mapped/small"), &headers);
+            assert_eq!(answer.status(), status, "{method} {headers}");
+            match status {
+                304 => {
+                    let expected = [
+                        "cache-control: private, no-cache".to_owned(),
+                        format!("etag: {ETAG}"),
+                        format!("last-modified: {MODIFIED}"),
+                    ];
+                    assert_eq!(answer.headers(), expected, "{headers}");
+                }
+                412 => assert_eq!(answer.headers(), ["content-length: 0"], "{headers}"),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn ranges_are_of_what_the_client_has() {
+    let bytes = &shown().bytes["small"];
+    let mut connection = shown().server.connect();
+    for (validator, is_same) in [
+        (ETAG, true),
+        (MODIFIED, true),
+        ("Sun Nov  6 08:49:37 1994", true),
+        ("W/\"image-1\"", false),
+        ("\"image-0\"", false),
+        (BEFORE, false),
+        (AFTER, false),
+        ("nonsense", false),
+    ] {
+        let headers = format!("Range: bytes=900-\nIf-Range: {validator}");
+        let answer = connection.ask("GET /mapped/small", &headers);
+        let (status, expected) = if is_same { (206, &bytes[900..]) } else { (200, &bytes[..]) };
+        assert_eq!((answer.status(), answer.body.as_slice()), (status, expected), "{validator}");
+        assert_eq!(answer.header("etag"), Some(ETAG));
+        assert_eq!(answer.header("content-range").is_some(), is_same);
+    }
+    // What does not exist of another image is no error: the client gets the other one.
+    let answer = connection.ask("GET /mapped/small", "Range: bytes=9999-\nIf-Range: \"image-0\"");
+    assert_eq!((answer.status(), answer.body.as_slice()), (200, &bytes[..]));
+    // Without a range, there is nothing to condition.
+    assert_eq!(connection.ask("GET /mapped/small", "If-Range: \"image-0\"").status(), 200);
+}
+
+#[test]
+fn a_download_goes_on_with_the_same_image_or_begins_anew() {
+    let server = Server::start(1);
+    let plan = |text: &'static str| Plan::whole(Arc::new(Source::from_bytes("image", text.as_bytes())));
+    server.put("image", content(plan("the first image")));
+    let mut connection = server.connect();
+    let first = connection.ask("GET /mapped/image", "Range: bytes=0-3");
+    assert_eq!(first.body, b"the ");
+    let etag = first.header("etag").unwrap();
+    let resume = format!("Range: bytes=4-\nIf-Range: {etag}");
+    assert_eq!(connection.ask("GET /mapped/image", &resume).body, b"first image");
+    let mut second = content(plan("another one of another length"));
+    second.etag = "\"image-2\"".into();
+    server.put("image", second);
+    let answer = connection.ask("GET /mapped/image", &resume);
+    assert_eq!(answer.status(), 200);
+    assert_eq!(answer.body, b"another one of another length");
+    assert_eq!(answer.header("etag"), Some("\"image-2\""));
+}
+
+#[test]
+fn nothing_is_newer_than_now() {
+    let server = Server::start(1);
+    let mut new = content(Plan::whole(Arc::new(Source::from_bytes("image", &b"new"[..]))));
+    new.changed_at = Utc::now() + TimeDelta::days(1);
+    server.put("new", new);
+    let mut connection = server.connect();
+    let answer = connection.ask("GET /mapped/new", "");
+    let time = |name| chrono::DateTime::parse_from_rfc2822(answer.header(name).unwrap()).unwrap();
+    // hyper renews its clock once a second.
+    assert!(time("last-modified") <= time("date") + TimeDelta::seconds(1), "{}", answer.head);
+    // A date of this second says nothing about bytes of this second.
+    let headers = format!("Range: bytes=1-\nIf-Range: {}", answer.header("last-modified").unwrap());
+    assert_eq!(connection.ask("GET /mapped/new", &headers).status(), 200);
+    let headers = format!("Range: bytes=1-\nIf-Range: {ETAG}");
+    assert_eq!(connection.ask("GET /mapped/new", &headers).body, b"ew");
+}
