@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
+use isogen::Digest;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::architecture::{CpuArchitecture, ImageType};
 use super::list::{Element, List};
@@ -23,6 +24,14 @@ pub struct OsImage {
     /// What it is a base of: full and minimal images, or disconnected ones.
     #[serde(rename = "type", default)]
     pub image_type: ImageType,
+    /// The SHA-256 that it has to have, where the operator knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "digest")]
+    pub sha256: Option<Digest>,
+}
+
+fn digest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Digest>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    text.map(|text| text.parse().map_err(serde::de::Error::custom)).transpose()
 }
 
 /// The images and releases that there are.
@@ -205,12 +214,15 @@ fn read_os_image(element: &Element<'_>) -> Result<OsImage, CatalogueError> {
             return Err(element.error("type", reason));
         }
     };
+    let sha256 = element.optional("sha256")?.map(str::parse).transpose();
+    let sha256 = sha256.map_err(|error| element.error("sha256", format_args!("is wrong: {error}")))?;
     Ok(OsImage {
         openshift_version: openshift_version.to_owned(),
         cpu_architecture: element.architecture("cpu_architecture")?,
         url: element.text("url")?.to_owned(),
         version: element.text("version")?.to_owned(),
         image_type,
+        sha256,
     })
 }
 
@@ -326,6 +338,30 @@ mod tests {
         assert_eq!(catalogue.os_image(None, CpuArchitecture::X86_64).unwrap().url, "f");
         assert_eq!(catalogue.disconnected_os_image(None, CpuArchitecture::X86_64).unwrap().url, "d");
         assert!(catalogue.os_image(Some("4.19"), CpuArchitecture::X86_64).is_err());
+    }
+
+    #[test]
+    fn an_image_may_have_a_digest_that_it_has_to_have() {
+        let digest = Digest::of(b"image");
+        let element = |sha256: serde_json::Value| {
+            json!([{"openshift_version": "4.14", "cpu_architecture": "x86_64", "url": "u", "version": "1", "sha256": sha256}])
+        };
+        let read = |sha256| {
+            Catalogue::parse(&element(sha256).to_string()).map(|catalogue| catalogue.os_images()[0].sha256)
+        };
+        assert_eq!(read(json!(digest.to_string().to_uppercase())).unwrap(), Some(digest));
+        assert_eq!(read(json!(null)).unwrap(), None);
+        assert_eq!(read(json!("")).unwrap(), None);
+        let error = read(json!("abc")).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "OS_IMAGES: [0].sha256 is wrong: \"abc\" is no SHA-256: expected 64 hexadecimal digits"
+        );
+
+        let image = Catalogue::parse(&element(json!(digest.to_string())).to_string()).unwrap();
+        let value = serde_json::to_value(&image.os_images()[0]).unwrap();
+        assert_eq!(value["sha256"], digest.to_string());
+        assert_eq!(serde_json::from_value::<OsImage>(value).unwrap(), image.os_images()[0]);
     }
 
     #[test]

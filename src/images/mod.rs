@@ -1,7 +1,8 @@
-//! The images that machines boot, and the releases they install: which ones there are.
+//! The images that machines boot, and the releases they install: which ones there are, and the live images on this machine.
 
 mod architecture;
 mod catalogue;
+pub mod library;
 mod list;
 mod release;
 mod version;

@@ -1,0 +1,304 @@
+//! Bytes that are still coming, for readers who need some of them now.
+//!
+//! A reader of a part waits until the bytes that it wants are there, and fails when they will not come. What an image is
+//! opened by is scattered over it: as long as it is being opened, blocks further on are asked of the server out of order,
+//! if it can send them, and kept in memory.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use isogen::ReadAt;
+
+/// The end of an image is only given out once all of it is known to be good: a download that ends is one of a good image.
+const HELD_BACK: u64 = 2048;
+/// What is asked of a server at once, out of order.
+const BLOCK: u64 = 64 << 10;
+/// So many blocks are kept: an image is opened by a few dozen.
+const MOST_BLOCKS: usize = 128;
+
+/// How far a download is.
+#[derive(Debug, Default)]
+pub(super) struct Arrival {
+    progress: Mutex<Progress>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Progress {
+    have: u64,
+    end: Option<End>,
+}
+
+#[derive(Debug)]
+enum End {
+    Good,
+    Bad(String),
+}
+
+impl Arrival {
+    /// Tells that more bytes are there.
+    pub(super) fn advance(&self, have: u64) {
+        self.lock().have = have;
+        self.changed.notify_all();
+    }
+
+    /// Tells that all is there, and good.
+    pub(super) fn complete(&self) {
+        self.end(End::Good);
+    }
+
+    /// Tells that no more will come.
+    pub(super) fn fail(&self, reason: &str) {
+        self.end(End::Bad(reason.to_owned()));
+    }
+
+    /// Whether more may come.
+    pub(super) fn is_coming(&self) -> bool {
+        self.lock().end.is_none()
+    }
+
+    /// The first end stays.
+    fn end(&self, end: End) {
+        self.lock().end.get_or_insert(end);
+        self.changed.notify_all();
+    }
+
+    /// Waits until there are bytes at an offset, and tells up to where.
+    fn wait(&self, offset: u64, limit: u64) -> io::Result<u64> {
+        let mut progress = self.lock();
+        loop {
+            match &progress.end {
+                Some(End::Good) => return Ok(progress.have),
+                Some(End::Bad(reason)) => return Err(io::Error::other(reason.clone())),
+                None if progress.have.min(limit) > offset => return Ok(progress.have.min(limit)),
+                None => progress = self.changed.wait(progress).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+
+    fn has(&self, offset: u64) -> bool {
+        self.lock().have > offset
+    }
+
+    /// A panic elsewhere leaves it whole: every change is one assignment.
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Asks a server for the bytes of a range, and waits for them.
+pub(super) type Ask = Box<dyn Fn(std::ops::Range<u64>) -> io::Result<Bytes> + Send + Sync>;
+
+/// A part, read as if it were whole.
+pub(super) struct ArrivingFile {
+    file: File,
+    len: u64,
+    arrival: Arc<Arrival>,
+    opening: Arc<AtomicBool>,
+    blocks: Mutex<BTreeMap<u64, Bytes>>,
+    ask: Option<Ask>,
+    /// A server that has refused once is not asked again.
+    is_refused: AtomicBool,
+}
+
+/// While this lives, a file is being opened: blocks are asked for out of order, and nothing is held back.
+#[derive(Debug)]
+pub(super) struct Opening(Arc<AtomicBool>);
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+impl ArrivingFile {
+    /// A part of a file of `len` bytes.
+    pub(super) fn new(file: File, len: u64, arrival: Arc<Arrival>, ask: Option<Ask>) -> (Self, Opening) {
+        let opening = Arc::new(AtomicBool::new(true));
+        let blocks = Mutex::default();
+        let is_refused = AtomicBool::new(false);
+        let file = Self { file, len, arrival, opening: Arc::clone(&opening), blocks, ask, is_refused };
+        (file, Opening(opening))
+    }
+
+    /// What a block that came out of order has at an offset, if there is such a block or it may be asked for.
+    fn ahead(&self, offset: u64, is_opening: bool) -> Option<Bytes> {
+        let start = offset - offset % BLOCK;
+        let found = self.blocks().get(&start).cloned();
+        let block = found.or_else(|| if is_opening { self.ask_for(start) } else { None })?;
+        let within = usize::try_from(offset - start).unwrap_or(usize::MAX);
+        (within < block.len()).then(|| block.slice(within..))
+    }
+
+    fn ask_for(&self, start: u64) -> Option<Bytes> {
+        let ask = self.ask.as_ref().filter(|_| !self.is_refused.load(Ordering::Relaxed))?;
+        if self.blocks().len() >= MOST_BLOCKS {
+            return None;
+        }
+        match ask(start..self.len.min(start + BLOCK)) {
+            Ok(block) => {
+                self.blocks().insert(start, block.clone());
+                Some(block)
+            }
+            Err(error) => {
+                tracing::debug!(start, %error, "the server does not send this now; it is waited for");
+                self.is_refused.store(true, Ordering::Relaxed);
+                None
+            }
+        }
+    }
+
+    fn blocks(&self) -> MutexGuard<'_, BTreeMap<u64, Bytes>> {
+        self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ReadAt for ArrivingFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        if buf.is_empty() || offset >= self.len {
+            return Ok(0);
+        }
+        let is_opening = self.opening.load(Ordering::Acquire);
+        let held_back = if is_opening { 0 } else { HELD_BACK };
+        let limit = self.len.saturating_sub(held_back);
+        if offset < limit && !self.arrival.has(offset) {
+            // A server that cannot send it now sends it in its order.
+            if let Some(ahead) = self.ahead(offset, is_opening) {
+                return ahead.read_at(buf, 0);
+            }
+        }
+        let end = self.arrival.wait(offset, limit)?;
+        let there = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX).min(buf.len());
+        ReadAt::read_at(&self.file, buf.get_mut(..there).unwrap_or_default(), offset)
+    }
+}
+
+impl fmt::Debug for ArrivingFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ArrivingFile").field("len", &self.len).field("arrival", &self.arrival).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::atomic::AtomicUsize;
+    use std::thread;
+
+    use super::*;
+
+    const LEN: u64 = 300_000;
+
+    fn bytes() -> Vec<u8> {
+        (0..LEN).map(|number| u8::try_from(number % 251).unwrap()).collect()
+    }
+
+    fn file(have: usize) -> File {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&bytes()[..have]).unwrap();
+        file
+    }
+
+    fn arrival(have: u64) -> Arc<Arrival> {
+        let arrival = Arc::new(Arrival::default());
+        arrival.advance(have);
+        arrival
+    }
+
+    fn read(file: &ArrivingFile, offset: u64) -> io::Result<u8> {
+        let mut buf = [0];
+        assert_eq!(file.read_at(&mut buf, offset)?, 1);
+        Ok(buf[0])
+    }
+
+    #[test]
+    fn readers_wait_for_what_is_coming() {
+        let arrival = arrival(10);
+        let (file, _) = ArrivingFile::new(file(200_000), LEN, Arc::clone(&arrival), None);
+        let mut buf = [0; 100];
+        assert_eq!(file.read_at(&mut buf, 5).unwrap(), 5, "no more than is there");
+        thread::scope(|scope| {
+            let reader = scope.spawn(|| read(&file, 150_000).unwrap());
+            arrival.advance(150_000);
+            arrival.advance(150_001);
+            assert_eq!(reader.join().unwrap(), bytes()[150_000]);
+        });
+        assert_eq!(file.read_at(&mut buf, LEN).unwrap(), 0);
+    }
+
+    #[test]
+    fn readers_fail_with_the_download() {
+        let arrival = arrival(10);
+        let (file, _) = ArrivingFile::new(file(10), LEN, Arc::clone(&arrival), None);
+        thread::scope(|scope| {
+            let reader = scope.spawn(|| read(&file, 11).unwrap_err());
+            arrival.fail("the mirror is gone");
+            arrival.complete();
+            assert_eq!(reader.join().unwrap().to_string(), "the mirror is gone");
+        });
+        assert!(read(&file, 1).is_err(), "a bad image is not to be read at all");
+    }
+
+    #[test]
+    fn the_end_comes_when_all_is_known_to_be_good() {
+        let arrival = arrival(LEN);
+        let (file, opening) = ArrivingFile::new(file(300_000), LEN, Arc::clone(&arrival), None);
+        assert_eq!(read(&file, LEN - 1).unwrap(), bytes()[299_999], "while it is opened, nothing is held back");
+        drop(opening);
+        let mut buf = [0; 4096];
+        assert_eq!(file.read_at(&mut buf, LEN - 4096).unwrap(), 2048);
+        thread::scope(|scope| {
+            let reader = scope.spawn(|| read(&file, LEN - 1).unwrap());
+            arrival.complete();
+            assert_eq!(reader.join().unwrap(), bytes()[299_999]);
+        });
+    }
+
+    #[test]
+    fn blocks_are_asked_for_once_and_only_to_open() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&asked);
+        let ask: Ask = Box::new(move |range| {
+            counter.fetch_add(1, Ordering::Relaxed);
+            let range = usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap();
+            Ok(Bytes::copy_from_slice(&bytes()[range]))
+        });
+        let arrival = arrival(10);
+        let (file, opening) = ArrivingFile::new(file(10), LEN, Arc::clone(&arrival), Some(ask));
+        for offset in [LEN - 1, LEN - 2, 100_000, 100_001] {
+            assert_eq!(read(&file, offset).unwrap(), bytes()[usize::try_from(offset).unwrap()]);
+        }
+        assert_eq!(asked.load(Ordering::Relaxed), 2);
+        drop(opening);
+        read(&file, 100_002).unwrap();
+        arrival.fail("over");
+        assert!(read(&file, 200_000).is_err());
+        assert_eq!(asked.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn a_server_that_sends_in_order_only_is_asked_once_and_waited_for() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&asked);
+        let ask: Ask = Box::new(move |_| {
+            counter.fetch_add(1, Ordering::Relaxed);
+            Err(io::ErrorKind::Unsupported.into())
+        });
+        let arrival = arrival(0);
+        let (file, _opening) = ArrivingFile::new(file(300_000), LEN, Arc::clone(&arrival), Some(ask));
+        thread::scope(|scope| {
+            let reader = scope.spawn(|| [250_000, 100].map(|offset| read(&file, offset).unwrap()));
+            while asked.load(Ordering::Relaxed) == 0 {
+                thread::yield_now();
+            }
+            arrival.advance(LEN);
+            assert_eq!(reader.join().unwrap(), [bytes()[250_000], bytes()[100]]);
+        });
+        assert_eq!(asked.load(Ordering::Relaxed), 1);
+    }
+}

@@ -1,0 +1,167 @@
+//! An image that can be used.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use ignition::network::needs_nmstatectl;
+use isogen::{BaseImage, Digest, Packed};
+use tokio::sync::OnceCell;
+
+use super::apart::apart;
+use super::error::{NmstatectlError, chain};
+use super::record::{self, ProgramRecord, Stamp};
+use super::shelf::{self, Shelf};
+use crate::images::OsImage;
+
+/// The longest packed program that is read back: it has some ten megabytes.
+const MAX_PROGRAM: u64 = 256 << 20;
+
+/// A live image on this machine, opened. It stays what it is as long as somebody has it, even if its file is replaced by
+/// another one.
+#[derive(Debug)]
+pub struct Base {
+    image: Arc<BaseImage>,
+    os_image: OsImage,
+    digest: Option<Digest>,
+    shelf: Shelf,
+    identity: Option<Identity>,
+    nmstatectl: OnceCell<Packed>,
+}
+
+/// What a file on the disk is told from its successor by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    pub(super) stamp: Stamp,
+    pub(super) device: u64,
+    pub(super) inode: u64,
+}
+
+impl Identity {
+    pub(super) fn of(metadata: &fs::Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        Self { stamp: Stamp::of(metadata), device: metadata.dev(), inode: metadata.ino() }
+    }
+}
+
+impl Base {
+    /// An image of which everything is known.
+    pub(super) fn complete(
+        image: BaseImage,
+        os_image: OsImage,
+        shelf: Shelf,
+        (digest, identity): (Digest, Identity),
+    ) -> Self {
+        image.source().set_digest(digest);
+        let (digest, identity) = (Some(digest), Some(identity));
+        Self { image: Arc::new(image), os_image, digest, shelf, identity, nmstatectl: OnceCell::new() }
+    }
+
+    /// An image that is still coming.
+    pub(super) fn arriving(image: BaseImage, os_image: OsImage, shelf: Shelf) -> Self {
+        let digest = os_image.sha256;
+        if let Some(digest) = digest {
+            image.source().set_digest(digest);
+        }
+        Self { image: Arc::new(image), os_image, digest, shelf, identity: None, nmstatectl: OnceCell::new() }
+    }
+
+    /// The image, to plan with.
+    #[must_use]
+    pub fn image(&self) -> &Arc<BaseImage> {
+        &self.image
+    }
+
+    /// The entry of the catalogue that it is of.
+    #[must_use]
+    pub fn os_image(&self) -> &OsImage {
+        &self.os_image
+    }
+
+    /// Its SHA-256. It is unknown only while the image is still coming and the catalogue does not tell it; then, whatever
+    /// asks the source for its digest waits for all bytes.
+    #[must_use]
+    pub fn digest(&self) -> Option<Digest> {
+        self.digest
+    }
+
+    /// Whether all of it is there.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.identity.is_some()
+    }
+
+    /// When its file was last changed.
+    #[must_use]
+    pub fn changed_at(&self) -> Option<DateTime<Utc>> {
+        self.identity.and_then(|identity| identity.stamp.modified_at())
+    }
+
+    pub(super) fn identity(&self) -> Option<Identity> {
+        self.identity
+    }
+
+    /// The program `nmstatectl` of the image, packed for an initrd; none for versions of OpenShift whose initrd needs
+    /// none. It is taken out of the image once, and kept beside it.
+    ///
+    /// # Errors
+    ///
+    /// When it is needed, and cannot be taken out.
+    pub async fn nmstatectl(&self) -> Result<Option<Packed>, NmstatectlError> {
+        if !needs_nmstatectl(&self.os_image.openshift_version) {
+            return Ok(None);
+        }
+        self.nmstatectl.get_or_try_init(|| self.take_nmstatectl()).await.cloned().map(Some)
+    }
+
+    async fn take_nmstatectl(&self) -> Result<Packed, NmstatectlError> {
+        // What came from an image that may yet turn out bad is not kept.
+        let digest = self.digest.filter(|_| self.is_complete());
+        let (image, shelf) = (Arc::clone(&self.image), self.shelf.clone());
+        let name = || self.shelf.name().to_owned();
+        let taken = apart(move || {
+            if let Some(kept) = digest.and_then(|digest| kept(&shelf, digest)) {
+                return Ok(kept);
+            }
+            let packed = image.root_filesystem()?.pack_nmstatectl()?;
+            if let Some(digest) = digest {
+                keep(&shelf, digest, packed.as_bytes());
+            }
+            Ok(packed)
+        });
+        match taken.await {
+            Ok(Ok(packed)) => Ok(packed),
+            Ok(Err(source)) => Err(NmstatectlError::Extract { image: name(), source }),
+            Err(_) => Err(NmstatectlError::GivenUp { image: name() }),
+        }
+    }
+}
+
+/// The program that was taken out of this very image earlier.
+fn kept(shelf: &Shelf, image: Digest) -> Option<Packed> {
+    let record: ProgramRecord = record::read(&shelf.nmstatectl_record())?;
+    if record.image.digest() != Some(image) {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(shelf.nmstatectl()).ok()?;
+    file.take(MAX_PROGRAM).read_to_end(&mut bytes).ok()?;
+    let is_whole = record.sha256.digest() == Some(Digest::of(&bytes));
+    is_whole.then(|| Packed::from_encoded(bytes.into()))
+}
+
+/// Keeps it for the next start. It works without as well.
+fn keep(shelf: &Shelf, image: Digest, packed: &Bytes) {
+    let path = shelf.nmstatectl();
+    let record = ProgramRecord { image: image.into(), sha256: Digest::of(packed).into() };
+    let written: io::Result<()> =
+        shelf::write_whole(&path, packed).and_then(|()| record::write(&shelf.nmstatectl_record(), &record));
+    match written {
+        Ok(()) => tracing::info!(image = shelf.name(), file = %path.display(), len = packed.len(), "nmstatectl is kept"),
+        Err(error) => {
+            tracing::warn!(image = shelf.name(), error = chain(&error), "nmstatectl cannot be kept beside its image");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The download of one image: as many requests as it takes.
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use isogen::Source;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+
+use super::apart::{apart, spawn};
+use super::arrival::{ArrivingFile, Ask};
+use super::base::Base;
+use super::error::{FetchError, chain};
+use super::part::{Announced, Complete, Part};
+use super::record::Origin;
+use super::remote::Offer;
+use super::slot::{Progress, Slot};
+use super::state::State;
+use super::verify;
+
+/// Chunks between the socket and the disk. One has some ten kilobytes.
+const CHUNKS: usize = 32;
+
+/// Fetches what is missing of an image, and makes it one if it is good.
+pub(super) async fn download(slot: &Arc<Slot>, mut part: Part) -> Result<Complete, FetchError> {
+    let retry = slot.shared.settings.retry;
+    let mut failures = 0;
+    loop {
+        let before = part.have();
+        let outcome;
+        (part, outcome) = attempt(slot, part).await?;
+        let Err(error) = outcome else { return finish(slot, part).await };
+        failures = if part.have() > before { 1 } else { failures + 1 };
+        let is_last = !error.is_passing() || failures > retry.at_once;
+        if !error.leaves_part() {
+            slot.change(|known| known.arriving = None);
+            part = wiped(part, is_last).await?;
+        }
+        if is_last {
+            apart(move || part.put_back()).await?;
+            return Err(error);
+        }
+        let pause = retry.pause(failures);
+        let (have, error) = (part.have(), chain(&error));
+        tracing::warn!(image = slot.shelf.name(), url = %slot.location, have, error, ?pause, "a download goes on soon");
+        tokio::time::sleep(pause).await;
+    }
+}
+
+async fn wiped(mut part: Part, is_last: bool) -> Result<Part, FetchError> {
+    let wiped = apart(move || {
+        if is_last {
+            part.discard();
+            return Ok(part);
+        }
+        part.wipe().map(|()| part)
+    });
+    wiped.await?
+}
+
+async fn finish(slot: &Arc<Slot>, part: Part) -> Result<Complete, FetchError> {
+    let total = part.have();
+    slot.publish(State::Verifying { have: total, total });
+    let expected = slot.image.sha256;
+    let outcome = apart(move || part.finish(expected)).await?;
+    slot.change(|known| known.arriving = None);
+    outcome
+}
+
+/// One request, and what comes of it.
+async fn attempt(slot: &Arc<Slot>, mut part: Part) -> Result<(Part, Result<(), FetchError>), FetchError> {
+    let Ok(_permit) = slot.shared.downloads.acquire().await else { return Err(FetchError::GivenUp) };
+    let Some(remote) = &slot.remote else { return Err(FetchError::GivenUp) };
+    if part.is_complete() {
+        return Ok((part, Ok(())));
+    }
+    // Without anything to tell versions apart by, only the digest can tell whether the bytes belong together.
+    let can_resume = |origin: &&Origin| origin.validator.is_some() || slot.image.sha256.is_some();
+    let origin = part.origin().filter(|_| part.have() > 0).filter(can_resume).cloned();
+    let from = origin.as_ref().map(|origin| (part.have(), origin));
+    let offer = match remote.open(from).await {
+        Ok(offer) => offer,
+        Err(error) => return Ok((part, Err(error))),
+    };
+    let Offer { origin, start, mut body } = offer;
+    let total = origin.len;
+    tracing::info!(image = slot.shelf.name(), url = %slot.location, start, total, "the image is being fetched");
+
+    let (sender, receiver) = mpsc::channel(CHUNKS);
+    let (writing, runtime) = (Arc::clone(slot), Handle::current());
+    let writer = apart(move || {
+        let written = write(&writing, &mut part, (&origin, start), receiver, &runtime);
+        (part, written)
+    });
+    let feed = async move {
+        while let Some(chunk) = body.next().await {
+            // A writer that has stopped says why itself.
+            if sender.send(chunk?).await.is_err() {
+                break;
+            }
+        }
+        Ok(())
+    };
+    let (fed, written) = tokio::join!(feed, writer);
+    let (part, written) = written?;
+    let have = part.have();
+    let outcome = match (written, fed) {
+        (Err(error), _) => Err(error),
+        (Ok(()), Err(error)) if have < total => {
+            Err(FetchError::Truncated { have, total, source: Some(Box::new(error)) })
+        }
+        (Ok(()), Ok(())) if have < total => Err(FetchError::Truncated { have, total, source: None }),
+        (Ok(()), _) => Ok(()),
+    };
+    Ok((part, outcome))
+}
+
+/// Writes what comes.
+fn write(
+    slot: &Arc<Slot>,
+    part: &mut Part,
+    (origin, start): (&Origin, u64),
+    mut chunks: mpsc::Receiver<Bytes>,
+    runtime: &Handle,
+) -> Result<(), FetchError> {
+    if start == 0 {
+        slot.change(|known| known.arriving = None);
+        part.begin(origin)?;
+    } else if start != part.have() {
+        return Err(FetchError::WrongRange { asked: part.have(), found: format!("bytes from {start} on") });
+    }
+    let total = Some(origin.len);
+    let mut progress = Progress::new(slot);
+    progress.tell(State::Downloading { have: part.have(), total });
+    while let Some(chunk) = chunks.blocking_recv() {
+        part.push(&chunk)?;
+        progress.tell(State::Downloading { have: part.have(), total });
+        // Not before it is known to be an image at all.
+        if part.have() >= verify::RECOGNIZABLE
+            && let Some(announced) = part.announce()?
+        {
+            open_early(slot, announced, runtime.clone())?;
+        }
+    }
+    slot.publish(State::Downloading { have: part.have(), total });
+    Ok(())
+}
+
+/// Opens an image that is coming as soon as the bytes for that are there.
+fn open_early(slot: &Arc<Slot>, announced: Announced, runtime: Handle) -> Result<(), FetchError> {
+    let slot = Arc::clone(slot);
+    spawn(move || {
+        let Announced { file, origin, arrival } = announced;
+        let len = origin.len;
+        let ask = ask(&slot, origin, runtime);
+        let (file, opening) = ArrivingFile::new(file, len, Arc::clone(&arrival), Some(ask));
+        let name = slot.shelf.image().display().to_string();
+        match verify::open(Source::new(name, len, file)) {
+            Ok(image) => {
+                drop(opening);
+                let base = Arc::new(Base::arriving(image, slot.image.clone(), slot.shelf.clone()));
+                slot.change(|known| {
+                    if arrival.is_coming() && known.base.is_none() {
+                        known.arriving = Some(base);
+                    }
+                });
+            }
+            // Whatever it is, it is found again at the end.
+            Err(error) => {
+                tracing::debug!(image = slot.shelf.name(), error = chain(&error), "not opened while it comes");
+            }
+        }
+    })
+}
+
+fn ask(slot: &Arc<Slot>, origin: Origin, runtime: Handle) -> Ask {
+    // Weak: readers of the image may live longer than the library.
+    let slot = Arc::downgrade(slot);
+    Box::new(move |range| {
+        let slot = slot.upgrade().ok_or(io::ErrorKind::NotConnected)?;
+        let remote = slot.remote.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        runtime.block_on(remote.range(&origin, range)).map_err(io::Error::other)
+    })
+}

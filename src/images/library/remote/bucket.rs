@@ -1,0 +1,112 @@
+//! Images in buckets that speak S3.
+
+use std::fs;
+use std::ops::Range;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use futures_util::{StreamExt, TryStreamExt};
+use object_store::aws::AmazonS3Builder;
+use object_store::path::Path;
+use object_store::{Certificate, ClientOptions, GetOptions, GetRange, GetResult, ObjectStore, RetryConfig};
+
+use super::Offer;
+use crate::images::library::error::{FetchError, LibraryError};
+use crate::images::library::record::{Origin, Validator};
+use crate::images::library::settings::{LibrarySettings, Trust};
+
+/// Short: the library tries again itself, and tells that it does.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// An image in a bucket.
+#[derive(Debug)]
+pub(in crate::images::library) struct Bucket {
+    objects: Box<dyn ObjectStore>,
+    key: Path,
+    url: String,
+}
+
+impl Bucket {
+    /// An object of a bucket: with the credentials of the variables `AWS_*`, and at `S3_ENDPOINT_URL` if that is set.
+    pub(super) fn new(bucket: &str, key: &str, settings: &LibrarySettings) -> Result<Self, LibraryError> {
+        let failed = |error: object_store::Error| LibraryError::Client { source: error.into() };
+        let retry = RetryConfig { max_retries: 1, retry_timeout: RETRY_TIMEOUT, ..RetryConfig::default() };
+        let mut builder = AmazonS3Builder::from_env()
+            .with_bucket_name(bucket)
+            .with_retry(retry)
+            .with_client_options(options(settings)?);
+        if let Ok(endpoint) = std::env::var("S3_ENDPOINT_URL") {
+            builder = builder.with_allow_http(endpoint.starts_with("http://")).with_endpoint(endpoint);
+        }
+        let objects = Box::new(builder.build().map_err(failed)?);
+        Ok(Self { objects, key: Path::from(key), url: format!("s3://{bucket}/{key}") })
+    }
+
+    pub(super) async fn open(&self, from: Option<(u64, &Origin)>) -> Result<Offer, FetchError> {
+        let mut options = GetOptions::default();
+        if let Some((have, origin)) = from {
+            options.range = Some(GetRange::Offset(have));
+            options.if_match = etag(origin);
+        }
+        let result = self.get(options).await?;
+        let start = result.range.start;
+        let offered = Origin {
+            url: self.url.clone(),
+            len: result.meta.size,
+            validator: result.meta.e_tag.clone().map(Validator::Etag),
+        };
+        if from.is_some_and(|(have, origin)| have != start || *origin != offered) {
+            return Err(FetchError::Changed);
+        }
+        Ok(Offer { origin: offered, start, body: body(result) })
+    }
+
+    pub(super) async fn range(
+        &self,
+        origin: &Origin,
+        range: &Range<u64>,
+    ) -> Result<BoxStream<'static, Result<Bytes, FetchError>>, FetchError> {
+        let range = Some(GetRange::Bounded(range.clone()));
+        let result = self.get(GetOptions { range, if_match: etag(origin), ..GetOptions::default() }).await?;
+        Ok(body(result))
+    }
+
+    async fn get(&self, options: GetOptions) -> Result<GetResult, FetchError> {
+        self.objects.get_opts(&self.key, options).await.map_err(failed)
+    }
+}
+
+fn options(settings: &LibrarySettings) -> Result<ClientOptions, LibraryError> {
+    let options = ClientOptions::new().with_timeout_disabled().with_read_timeout(settings.stall);
+    match &settings.trust {
+        Trust::System => Ok(options),
+        Trust::DangerouslyAnybody => Ok(options.with_allow_invalid_certificates(true)),
+        Trust::SystemAnd(path) => {
+            let failed = |source| LibraryError::Certificates { path: path.clone(), source };
+            let pem = fs::read(path).map_err(|error| failed(error.into()))?;
+            let certificates = Certificate::from_pem_bundle(&pem).map_err(|error| failed(error.into()))?;
+            Ok(certificates.into_iter().fold(options, ClientOptions::with_root_certificate))
+        }
+    }
+}
+
+fn etag(origin: &Origin) -> Option<String> {
+    match &origin.validator {
+        Some(Validator::Etag(etag)) => Some(etag.clone()),
+        _ => None,
+    }
+}
+
+fn body(result: GetResult) -> BoxStream<'static, Result<Bytes, FetchError>> {
+    result.into_stream().map_err(failed).boxed()
+}
+
+fn failed(error: object_store::Error) -> FetchError {
+    match error {
+        object_store::Error::Precondition { .. } => FetchError::Changed,
+        object_store::Error::NotFound { .. } => FetchError::Status { status: 404 },
+        object_store::Error::PermissionDenied { .. } => FetchError::Status { status: 403 },
+        error => FetchError::Request { source: error.into() },
+    }
+}
