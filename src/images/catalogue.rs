@@ -343,9 +343,7 @@ mod tests {
     #[test]
     fn an_image_may_have_a_digest_that_it_has_to_have() {
         let digest = Digest::of(b"image");
-        let element = |sha256: serde_json::Value| {
-            json!([{"openshift_version": "4.14", "cpu_architecture": "x86_64", "url": "u", "version": "1", "sha256": sha256}])
-        };
+        let element = |sha256: serde_json::Value| json!([{"openshift_version": "4.14", "cpu_architecture": "x86_64", "url": "u", "version": "1", "sha256": sha256}]);
         let read = |sha256| {
             Catalogue::parse(&element(sha256).to_string()).map(|catalogue| catalogue.os_images()[0].sha256)
         };

@@ -41,7 +41,8 @@ pub(super) fn look(path: &Path, shelf: &Shelf) -> Result<Option<Found>, FetchErr
     let source = Source::from_file(source, path.display().to_string());
     let image = verify::open(source.map_err(|source| FetchError::Structure { source })?)?;
     let record: Option<ImageRecord> = record::read(&shelf.image_record());
-    let record = record.filter(|record| record.stamp == identity.stamp && record.file.file_name() == path.file_name());
+    let record =
+        record.filter(|record| record.stamp == identity.stamp && record.file.file_name() == path.file_name());
     Ok(Some(Found { image, identity, digest: record.and_then(|record| record.sha256.digest()), file }))
 }
 
@@ -78,6 +79,10 @@ pub(super) fn remember(shelf: &Shelf, path: &Path, (digest, identity): (Digest, 
     let stamp = identity.stamp;
     let record = ImageRecord { file: path.to_owned(), stamp, sha256: digest.into(), url: url.to_owned() };
     if let Err(error) = record::write(&shelf.image_record(), &record) {
-        tracing::warn!(image = shelf.name(), error = chain(&error), "the SHA-256 of the image cannot be kept");
+        tracing::warn!(
+            image = shelf.name(),
+            error = chain(&error),
+            "the SHA-256 of the image cannot be kept"
+        );
     }
 }

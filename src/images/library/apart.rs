@@ -10,7 +10,9 @@ use tokio::sync::oneshot;
 use super::error::FetchError;
 
 /// Does some work on a thread of its own, to its end even if nobody waits for it any more.
-pub(super) async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, FetchError> {
+pub(super) async fn apart<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, FetchError> {
     let (sender, receiver) = oneshot::channel();
     let work = move || {
         // Nobody has to wait for it.

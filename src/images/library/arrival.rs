@@ -180,7 +180,10 @@ impl ReadAt for ArrivingFile {
 
 impl fmt::Debug for ArrivingFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ArrivingFile").field("len", &self.len).field("arrival", &self.arrival).finish_non_exhaustive()
+        f.debug_struct("ArrivingFile")
+            .field("len", &self.len)
+            .field("arrival", &self.arrival)
+            .finish_non_exhaustive()
     }
 }
 
@@ -248,7 +251,11 @@ mod tests {
     fn the_end_comes_when_all_is_known_to_be_good() {
         let arrival = arrival(LEN);
         let (file, opening) = ArrivingFile::new(file(300_000), LEN, Arc::clone(&arrival), None);
-        assert_eq!(read(&file, LEN - 1).unwrap(), bytes()[299_999], "while it is opened, nothing is held back");
+        assert_eq!(
+            read(&file, LEN - 1).unwrap(),
+            bytes()[299_999],
+            "while it is opened, nothing is held back"
+        );
         drop(opening);
         let mut buf = [0; 4096];
         assert_eq!(file.read_at(&mut buf, LEN - 4096).unwrap(), 2048);

@@ -159,9 +159,15 @@ fn keep(shelf: &Shelf, image: Digest, packed: &Bytes) {
     let written: io::Result<()> =
         shelf::write_whole(&path, packed).and_then(|()| record::write(&shelf.nmstatectl_record(), &record));
     match written {
-        Ok(()) => tracing::info!(image = shelf.name(), file = %path.display(), len = packed.len(), "nmstatectl is kept"),
+        Ok(()) => {
+            tracing::info!(image = shelf.name(), file = %path.display(), len = packed.len(), "nmstatectl is kept")
+        }
         Err(error) => {
-            tracing::warn!(image = shelf.name(), error = chain(&error), "nmstatectl cannot be kept beside its image");
+            tracing::warn!(
+                image = shelf.name(),
+                error = chain(&error),
+                "nmstatectl cannot be kept beside its image"
+            );
         }
     }
 }

@@ -169,7 +169,11 @@ fn open_early(slot: &Arc<Slot>, announced: Announced, runtime: Handle) -> Result
             }
             // Whatever it is, it is found again at the end.
             Err(error) => {
-                tracing::debug!(image = slot.shelf.name(), error = chain(&error), "not opened while it comes");
+                tracing::debug!(
+                    image = slot.shelf.name(),
+                    error = chain(&error),
+                    "not opened while it comes"
+                );
             }
         }
     })

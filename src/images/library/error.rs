@@ -119,13 +119,19 @@ pub(super) enum FetchError {
     Status { status: u16 },
     #[error("the server redirects {reason}")]
     Redirect { reason: String },
-    #[error("the server does not tell the length of the image, so that nobody would know whether all of it came")]
+    #[error(
+        "the server does not tell the length of the image, so that nobody would know whether all of it came"
+    )]
     NoLength,
     #[error("the server sends the image encoded as {encoding:?}, which nobody asked for")]
     Encoded { encoding: String },
-    #[error("the server has another version of the image than the one that was begun; it is fetched from the start")]
+    #[error(
+        "the server has another version of the image than the one that was begun; it is fetched from the start"
+    )]
     Changed,
-    #[error("asked for the bytes from {asked} on, the server sent {found:?}; the image is fetched from the start")]
+    #[error(
+        "asked for the bytes from {asked} on, the server sent {found:?}; the image is fetched from the start"
+    )]
     WrongRange { asked: u64, found: String },
     #[error("the connection ended after {have} of {total} bytes")]
     Truncated { have: u64, total: u64, source: Option<Box<dyn Error + Send + Sync>> },
@@ -166,7 +172,11 @@ impl FetchError {
     pub(super) fn leaves_part(&self) -> bool {
         matches!(
             self,
-            Self::Request { .. } | Self::Status { .. } | Self::Redirect { .. } | Self::Truncated { .. } | Self::GivenUp
+            Self::Request { .. }
+                | Self::Status { .. }
+                | Self::Redirect { .. }
+                | Self::Truncated { .. }
+                | Self::GivenUp
         )
     }
 }

@@ -30,7 +30,11 @@ pub struct LocationError(String);
 impl Location {
     pub(super) fn parse(text: &str) -> Result<Self, LocationError> {
         let Some((scheme, rest)) = text.split_once("://") else {
-            return if text.is_empty() { Err(LocationError("an empty one".to_owned())) } else { Ok(Self::file(text)) };
+            return if text.is_empty() {
+                Err(LocationError("an empty one".to_owned()))
+            } else {
+                Ok(Self::file(text))
+            };
         };
         let refused = |what: &str| LocationError(format!("{scheme}: {what}"));
         match scheme.to_ascii_lowercase().as_str() {
@@ -91,7 +95,10 @@ mod tests {
     #[test]
     fn images_are_on_servers_in_buckets_and_in_files() {
         for (text, shown) in [
-            ("https://user:s3cret@mirror.example/a/b.iso?token=s3cret#s3cret", "https://mirror.example/a/b.iso"),
+            (
+                "https://user:s3cret@mirror.example/a/b.iso?token=s3cret#s3cret",
+                "https://mirror.example/a/b.iso",
+            ),
             ("HTTP://mirror.example:8080/b.iso", "http://mirror.example:8080/b.iso"),
             ("s3://bucket/a/b.iso", "s3://bucket/a/b.iso"),
             ("file:///srv/my%20image.iso", "/srv/my image.iso"),

@@ -183,7 +183,8 @@ impl Library {
     pub fn base_now(&self, image: &OsImage) -> Result<Arc<Base>, NotReady> {
         let slot = self.slot(image)?;
         let known = slot.known.borrow();
-        slot.outcome(&known).unwrap_or_else(|| Err(NotReady::OnItsWay { image: slot.shelf.name().to_owned() }))
+        slot.outcome(&known)
+            .unwrap_or_else(|| Err(NotReady::OnItsWay { image: slot.shelf.name().to_owned() }))
     }
 
     /// An image, as soon as it can be planned with, even while most of its bytes are coming. Whoever reads bytes of it that

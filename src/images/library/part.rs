@@ -28,10 +28,7 @@ pub(super) enum Claim {
     /// It is ours.
     Ours(Box<Part>),
     /// Another process has it, and so much came of it.
-    Others {
-        have: u64,
-        total: Option<u64>,
-    },
+    Others { have: u64, total: Option<u64> },
 }
 
 /// What has come of an image.
@@ -68,8 +65,13 @@ impl Part {
         let path = shelf.part();
         let failed = disk("opening", &path);
         loop {
-            let file =
-                OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(&failed)?;
+            let file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(&path)
+                .map_err(&failed)?;
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
@@ -186,7 +188,8 @@ impl Part {
     fn reserve(&self, len: u64) -> Result<(), FetchError> {
         let path = self.shelf.part();
         match rustix::fs::fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, len) {
-            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS | rustix::io::Errno::INVAL) | Ok(()) => Ok(()),
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS | rustix::io::Errno::INVAL)
+            | Ok(()) => Ok(()),
             Err(error) => Err(disk("reserving the length of the image for", &path)(error.into())),
         }
     }
@@ -295,10 +298,18 @@ impl Part {
     pub(super) fn discard(&mut self) {
         let outcome = self.wipe().and_then(|()| {
             let path = self.shelf.part();
-            if is_at(&self.file, &path) { shelf::remove(&path).map_err(disk("deleting", &path)) } else { Ok(()) }
+            if is_at(&self.file, &path) {
+                shelf::remove(&path).map_err(disk("deleting", &path))
+            } else {
+                Ok(())
+            }
         });
         if let Err(error) = outcome {
-            tracing::warn!(image = self.shelf.name(), error = super::error::chain(&error), "a part cannot be deleted");
+            tracing::warn!(
+                image = self.shelf.name(),
+                error = super::error::chain(&error),
+                "a part cannot be deleted"
+            );
         }
     }
 }

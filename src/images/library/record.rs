@@ -121,7 +121,9 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
     let read = file.take(MAX_RECORD).read_to_end(&mut bytes);
     let record = read.and_then(|_| serde_json::from_slice(&bytes).map_err(io::Error::from));
     record
-        .inspect_err(|error| tracing::warn!(file = %path.display(), %error, "this record is damaged and is ignored"))
+        .inspect_err(
+            |error| tracing::warn!(file = %path.display(), %error, "this record is damaged and is ignored"),
+        )
         .ok()
 }
 

@@ -107,7 +107,14 @@ impl Shelf {
     fn names(&self) -> [String; 6] {
         let of_image = |suffix| format!("{}{suffix}", self.name);
         let of_program = |suffix| format!("{}{suffix}", self.nmstatectl);
-        [of_image(""), of_image(".json"), of_image(".part"), of_image(".part.json"), of_program(""), of_program(".json")]
+        [
+            of_image(""),
+            of_image(".json"),
+            of_image(".part"),
+            of_image(".part.json"),
+            of_program(""),
+            of_program(".json"),
+        ]
     }
 
     /// Makes it last that a name of the directory names another file.

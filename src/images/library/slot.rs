@@ -71,7 +71,10 @@ impl Slot {
                     failures = 0;
                     self.ready(&base);
                     self.until_replaced(&base).await;
-                    tracing::info!(image = self.shelf.name(), "the file of the image was replaced or deleted");
+                    tracing::info!(
+                        image = self.shelf.name(),
+                        "the file of the image was replaced or deleted"
+                    );
                 }
                 Err(error) => {
                     failures = failures.saturating_add(1);
@@ -199,8 +202,14 @@ impl Slot {
 
     fn fail(&self, error: &FetchError, pause: Duration) {
         let reason = format!("{} from {}: {}", self.shelf.name(), self.location, chain(error));
-        tracing::error!(image = self.shelf.name(), reason, ?pause, "the image is not to be had; it is tried again");
-        let retry_at = chrono::TimeDelta::from_std(pause).ok().and_then(|pause| Utc::now().checked_add_signed(pause));
+        tracing::error!(
+            image = self.shelf.name(),
+            reason,
+            ?pause,
+            "the image is not to be had; it is tried again"
+        );
+        let retry_at =
+            chrono::TimeDelta::from_std(pause).ok().and_then(|pause| Utc::now().checked_add_signed(pause));
         let state = State::Failed { reason, retry_at: retry_at.unwrap_or_default() };
         self.change(|known| *known = Known { state, base: None, arriving: None });
     }

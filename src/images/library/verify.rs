@@ -40,7 +40,13 @@ pub(super) fn warn(name: &str, wanted: &OsImage, image: &BaseImage) {
     for (file, plan, usual) in lens {
         let Ok(len) = plan.map(|plan| plan.len()) else { continue };
         if len < usual {
-            tracing::warn!(image = name, file, len, usual, "this file of the image is smaller than any published one");
+            tracing::warn!(
+                image = name,
+                file,
+                len,
+                usual,
+                "this file of the image is smaller than any published one"
+            );
         }
     }
     let wanted = wanted.cpu_architecture;

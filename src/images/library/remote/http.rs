@@ -67,7 +67,8 @@ impl Client {
                     source,
                 };
                 let pem = fs::read(path).map_err(|error| failed(error.into()))?;
-                let certificates = Certificate::from_pem_bundle(&pem).map_err(|error| failed(error.into()))?;
+                let certificates =
+                    Certificate::from_pem_bundle(&pem).map_err(|error| failed(error.into()))?;
                 if certificates.is_empty() {
                     return Err(failed("there is none in it".into()));
                 }
@@ -168,7 +169,8 @@ impl Server {
             if url.origin() == self.url.origin() {
                 headers.extend(self.client.headers.clone());
             }
-            let response = self.client.client.get(url.clone()).headers(headers).send().await.map_err(request)?;
+            let response =
+                self.client.client.get(url.clone()).headers(headers).send().await.map_err(request)?;
             if !response.status().is_redirection() || response.status() == StatusCode::NOT_MODIFIED {
                 return check_encoding(response);
             }
@@ -207,7 +209,8 @@ fn length(response: &Response) -> Option<u64> {
 /// A weak tag says nothing about bytes.
 fn validator(headers: &HeaderMap) -> Option<Validator> {
     let etag = text(headers, &header::ETAG).filter(|etag| etag.starts_with('"'));
-    let last_modified = || text(headers, &header::LAST_MODIFIED).map(|time| Validator::LastModified(time.to_owned()));
+    let last_modified =
+        || text(headers, &header::LAST_MODIFIED).map(|time| Validator::LastModified(time.to_owned()));
     etag.map(|etag| Validator::Etag(etag.to_owned())).or_else(last_modified)
 }
 

@@ -44,7 +44,9 @@ impl Remote {
     ) -> Result<Option<Self>, LibraryError> {
         match location {
             Location::Http(url) => Ok(Some(Self::Server(Server::new(client.clone(), url.clone())))),
-            Location::Bucket { bucket, key } => Bucket::new(bucket, key, settings).map(Self::Bucket).map(Some),
+            Location::Bucket { bucket, key } => {
+                Bucket::new(bucket, key, settings).map(Self::Bucket).map(Some)
+            }
             Location::File(_) => Ok(None),
         }
     }
