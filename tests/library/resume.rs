@@ -180,7 +180,7 @@ async fn left_over(place: &Place, url: &str, library: impl Fn(&Place, OsImage)) 
 async fn a_part_is_only_used_for_what_it_is_a_part_of() {
     let record = format!("{NAME}.part.json");
     let part = format!("{NAME}.part");
-    type Damage<'a> = (&'a str, Box<dyn Fn(&Place) + Send>);
+    type Damage<'a> = (&'a str, Box<dyn Fn(&Place) + Send + 'a>);
     let damages: [Damage<'_>; 5] = [
         ("no record", Box::new(|place| std::fs::remove_file(place.file(&record)).unwrap())),
         ("damaged record", Box::new(|place| drop(place.write(&record, b"{\"url\":")))),

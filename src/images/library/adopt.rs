@@ -48,7 +48,7 @@ pub(super) fn look(path: &Path, shelf: &Shelf) -> Result<Option<Found>, FetchErr
 
 impl Found {
     /// The SHA-256 of the file: all of it is read.
-    pub(super) fn hash(&self, path: &Path, progress: impl Fn(u64)) -> Result<Digest, FetchError> {
+    pub(super) fn hash(&self, path: &Path, mut progress: impl FnMut(u64)) -> Result<Digest, FetchError> {
         let len = self.identity.stamp.len;
         let mut hasher = Hasher::new();
         let mut buf = vec![0; READ_LEN];

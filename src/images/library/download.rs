@@ -101,7 +101,7 @@ async fn attempt(slot: &Arc<Slot>, mut part: Part) -> Result<(Part, Result<(), F
                 break;
             }
         }
-        Ok(())
+        Ok::<_, FetchError>(())
     };
     let (fed, written) = tokio::join!(feed, writer);
     let (part, written) = written?;
