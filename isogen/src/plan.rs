@@ -214,6 +214,16 @@ impl Plan {
         &self.source
     }
 
+    /// How many bytes it keeps in memory, beside what it takes from the base.
+    #[must_use]
+    pub fn own_bytes(&self) -> usize {
+        let own = |placed: &Placed| match &placed.segment {
+            Segment::Bytes(bytes) => bytes.len(),
+            _ => 0,
+        };
+        self.layout().iter().map(|placed| own(placed) + size_of::<Placed>()).sum()
+    }
+
     /// The whole layout.
     #[must_use]
     pub fn layout(&self) -> &[Placed] {

@@ -12,6 +12,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{Predicate, SizeAbove};
 
+use super::images::ImageServer;
 use super::request::follow;
 use super::{health, origin};
 use crate::inventory::{Inventory, Refusal};
@@ -19,17 +20,19 @@ use crate::inventory::{Inventory, Refusal};
 /// The smallest answer that is worth packing: one that does not fit into a packet.
 const MIN_PACKED: u64 = 1400;
 
-/// The API of an inventory, its health, and what all requests have in common: an id and a line in the log, packed answers
+/// The API of an inventory, its images if they are served, its health, and what all requests have in common: an id and a line in the log, packed answers
 /// for who asks for them, browsers' questions, and an answer even where ours fails.
-pub fn app(inventory: &Inventory) -> Router {
+pub fn app(inventory: &Inventory, images: Option<&ImageServer>) -> Router {
     let packing = CompressionLayer::new()
         .gzip(true)
         .quality(CompressionLevel::Fastest)
         .compress_when(SizeAbove::new(MIN_PACKED).and(is_document));
-    let app = health::routes()
-        .with_state(inventory.clone())
-        .fallback_service(inventory.router())
-        .layer(packing)
+    let documents =
+        health::routes().with_state(inventory.clone()).fallback_service(inventory.router()).layer(packing);
+    // Images go past what looks into answers.
+    let app = images
+        .map_or_else(Router::new, ImageServer::router)
+        .fallback_service(documents)
         .layer(CatchPanicLayer::custom(|cause: Box<dyn Any + Send>| failed(cause.as_ref())));
     let app = match origin::allow(&inventory.settings().allowed_origins) {
         Some(cors) => app.layer(cors),

@@ -7,6 +7,7 @@ mod app;
 mod body;
 pub mod content;
 mod health;
+pub mod images;
 mod origin;
 mod redacted;
 mod request;

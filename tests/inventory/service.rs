@@ -109,7 +109,7 @@ impl Service {
         let place = FileStore::in_directory(files.path()).unwrap();
         let inventory = Inventory::new(Arc::new(store), place, catalogue, settings, policy);
         let (end, ended) = oneshot::channel::<()>();
-        let router = kindling::http::app(&inventory);
+        let router = kindling::http::app(&inventory, None);
         let server = tokio::spawn(async move {
             let ended = async {
                 let _ = ended.await;

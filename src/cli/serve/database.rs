@@ -44,6 +44,11 @@ fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
 }
 
 impl Database {
+    /// Where everything is kept that has no place of its own.
+    pub(super) fn data_dir(&self) -> &std::path::Path {
+        &self.data_dir
+    }
+
     pub(super) async fn open(&self) -> Result<SqlStore> {
         if let Some(url) = self.url() {
             return Ok(SqlStore::open(url.reveal()).await?);

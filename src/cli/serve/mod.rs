@@ -3,6 +3,7 @@
 mod access;
 mod catalogue;
 mod database;
+mod images;
 mod inventory;
 mod log;
 mod value;
@@ -13,6 +14,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use axum::Router;
 use clap::Args;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -22,7 +24,7 @@ use tokio::task::JoinSet;
 use crate::inventory::Inventory;
 use crate::inventory::store::Store;
 
-/// Serve the inventory API
+/// Serve images and the inventory API
 ///
 /// Every option is also a variable of the environment, as given behind it; those of the Assisted Installer have their names,
 /// and may have the prefix MYAPP_. An option counts more than its variable, and a variable without value counts as not set.
@@ -47,6 +49,8 @@ pub(super) struct Serve {
     database: database::Database,
     #[command(flatten)]
     catalogue: catalogue::CatalogueOptions,
+    #[command(flatten)]
+    images: images::Images,
     #[command(flatten)]
     infra_envs: inventory::InfraEnvs,
     #[command(flatten)]
@@ -91,19 +95,15 @@ impl Serve {
                 "the policy or its key has changed: these have other URLs now"
             );
         }
-        serve(listeners, &inventory, &mut interrupts).await?;
+        let images = self.images.open(&inventory, self.database.data_dir())?;
+        serve(listeners, crate::http::app(&inventory, Some(&images)), &mut interrupts).await?;
         store.close().await;
         Ok(())
     }
 }
 
-/// Serves an inventory until somebody asks for the end, and what is under way then is done.
-async fn serve(
-    listeners: Vec<TcpListener>,
-    inventory: &Inventory,
-    interrupts: &mut Interrupts,
-) -> Result<()> {
-    let app = crate::http::app(inventory);
+/// Serves until somebody asks for the end, and what is under way then is done.
+async fn serve(listeners: Vec<TcpListener>, app: Router, interrupts: &mut Interrupts) -> Result<()> {
     let (end, ended) = watch::channel(false);
     let mut servers = JoinSet::new();
     for listener in listeners {

@@ -103,7 +103,7 @@ fn id_of(version: &str, architecture: CpuArchitecture) -> Uuid {
 }
 
 fn view(image: OsImage, configured: bool) -> OsImageView {
-    let OsImage { openshift_version, cpu_architecture, url, version, image_type } = image;
+    let OsImage { openshift_version, cpu_architecture, url, version, image_type, sha256: _ } = image;
     OsImageView { openshift_version, cpu_architecture, url, version, image_type, configured }
 }
 
@@ -146,7 +146,7 @@ impl Inventory {
         }
         HttpUrl::parse("url", &url).map_err(|error| Refusal::bad(error.to_string()))?;
         let image_type = ImageType::Full;
-        let image = OsImage { openshift_version, cpu_architecture, url, version, image_type };
+        let image = OsImage { openshift_version, cpu_architecture, url, version, image_type, sha256: None };
         let record = OsImageRecord(image.clone());
         self.records()
             .change(|| async {

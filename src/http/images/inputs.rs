@@ -1,0 +1,58 @@
+//! The seam to the inventory: what an image is made of, and who may have it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use super::Artifact;
+use crate::discovery::Rendered;
+use crate::inventory::id::InfraEnvId;
+use crate::inventory::infra_env::InfraEnvRecord;
+use crate::inventory::{Refusal, Secret};
+
+/// What a caller shows to have an image.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Access {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// A token of the service, in the path or in the query.
+    ApiKey(Secret),
+    /// A token for one image.
+    ImageToken(Secret),
+    /// What a person shows.
+    Authorization(Secret),
+}
+
+/// An infra-env as it is now.
+#[derive(Clone, Debug)]
+pub struct Current {
+    /// Two that are equal stand for the same image, byte for byte, on the same base.
+    pub revision: Arc<str>,
+    /// When the image changed last.
+    pub changed_at: DateTime<Utc>,
+    /// What it is made from.
+    pub origin: Origin,
+}
+
+/// Where the inputs of an image come from.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    /// The inventory here.
+    Record(Arc<InfraEnvRecord>),
+    /// Another service, which has rendered them.
+    Rendered(Arc<Rendered>),
+}
+
+/// What knows of infra-envs: the inventory here, or another service.
+#[async_trait]
+pub trait ImageInputs: fmt::Debug + Send + Sync {
+    /// An infra-env as it is now, for a caller who may have its images. This is asked for every request, so it has to be
+    /// cheap for what was asked for before.
+    async fn current(&self, id: InfraEnvId, artifact: Artifact, access: &Access) -> Result<Current, Refusal>;
+
+    /// What goes into an image. This is asked once for each revision.
+    async fn rendered(&self, current: &Current, artifact: Artifact) -> Result<Rendered, Refusal>;
+}

@@ -1,0 +1,84 @@
+//! Images over HTTP: which one a URL means, what goes into it, and the plan that is kept for the next range.
+//!
+//! A request for an image comes through four steps. [`artifact`] says what the URL means. [`ImageInputs`] says whether
+//! the caller may have it, and in which revision it is now. [`Plans`] has the plan of that revision, or makes it once. What
+//! is left is HTTP, and [`Content`](crate::http::content::Content) does it.
+
+mod artifact;
+mod embedded;
+mod inputs;
+mod plans;
+mod routes;
+
+use std::sync::Arc;
+
+use axum::Router;
+
+pub use artifact::{Artifact, BootFile};
+pub use embedded::Embedded;
+pub use inputs::{Access, Current, ImageInputs, Origin};
+pub use plans::Plans;
+
+use crate::images::library::Library;
+use crate::images::{CpuArchitecture, OsImage};
+use crate::inventory::Refusal;
+use ignition::discovery::HttpUrl;
+
+/// Serves images. Clones are the same server.
+#[derive(Clone, Debug)]
+pub struct ImageServer(Arc<Parts>);
+
+#[derive(Debug)]
+struct Parts {
+    /// What URLs may ask for.
+    images: Vec<OsImage>,
+    library: Library,
+    inputs: Arc<dyn ImageInputs>,
+    plans: Plans,
+    /// Where machines reach this server.
+    base_url: HttpUrl,
+}
+
+impl ImageServer {
+    /// A server of images that are made on live images of a library, of which URLs know those of a catalogue.
+    #[must_use]
+    pub fn new(
+        images: impl IntoIterator<Item = OsImage>,
+        library: Library,
+        inputs: Arc<dyn ImageInputs>,
+        base_url: HttpUrl,
+    ) -> Self {
+        let images = images.into_iter().collect();
+        Self(Arc::new(Parts { images, library, inputs, plans: Plans::default(), base_url }))
+    }
+
+    /// Its routes.
+    pub fn router(&self) -> Router {
+        routes::routes().with_state(self.clone())
+    }
+
+    /// The live images.
+    #[must_use]
+    pub fn library(&self) -> &Library {
+        &self.0.library
+    }
+
+    /// The live image that a version in a URL means: one of that version of its own, else one for that version of
+    /// OpenShift.
+    fn os_image(&self, version: &str, architecture: CpuArchitecture) -> Option<&OsImage> {
+        let images = || self.0.images.iter().filter(|image| image.cpu_architecture == architecture);
+        let by_own = images().find(|image| image.version == version);
+        by_own.or_else(|| images().find(|image| image.openshift_version == version))
+    }
+
+    /// Where machines fetch the root file system of a live image.
+    fn rootfs_url(&self, image: &OsImage) -> String {
+        let base = self.0.base_url.as_str().trim_end_matches('/');
+        format!("{base}/boot-artifacts/rootfs?arch={}&version={}", image.cpu_architecture, image.version)
+    }
+}
+
+/// What a client hears of a version that there is no image for.
+fn no_such_image(version: &str, architecture: CpuArchitecture) -> Refusal {
+    Refusal::not_found(format!("no image of version {version} for {architecture} is served here"))
+}

@@ -1,0 +1,139 @@
+//! The plans of images that were asked for lately.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use isogen::Digest;
+use tokio::sync::OnceCell;
+
+use super::{Artifact, BootFile};
+use crate::http::content::Content;
+use crate::inventory::Refusal;
+use crate::inventory::id::InfraEnvId;
+
+/// What names a plan: what it is, and the digest of the base.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct PlanKey {
+    pub(super) what: What,
+    pub(super) base: Digest,
+}
+
+/// What a plan is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum What {
+    /// An image of an infra-env in a revision.
+    Image(InfraEnvId, Artifact, Arc<str>),
+    /// A file of the base.
+    File(BootFile),
+}
+
+/// A plan as it is served.
+#[derive(Debug)]
+pub(super) struct Planned {
+    pub(super) content: Content,
+    /// The digest of all bytes, once somebody asked for it.
+    pub(super) sha256: OnceCell<Digest>,
+}
+
+/// Plans by what they are made of. The ones that were not used for the longest time go when there is no more room.
+#[derive(Debug)]
+pub struct Plans {
+    known: Mutex<Known>,
+    most_bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    entries: HashMap<PlanKey, Entry>,
+    bytes: usize,
+    clock: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    cell: Arc<OnceCell<Arc<Planned>>>,
+    bytes: usize,
+    used_at: u64,
+}
+
+impl Default for Plans {
+    fn default() -> Self {
+        /// Room for hundreds of images with usual configs.
+        const ROOM: usize = 32 << 20;
+        Self::with_room(ROOM)
+    }
+}
+
+impl Plans {
+    /// Plans of which so many bytes are kept.
+    #[must_use]
+    pub fn with_room(most_bytes: usize) -> Self {
+        Self { known: Mutex::default(), most_bytes }
+    }
+
+    /// The plan of a key; who asks first makes it, and others wait for that.
+    pub(super) async fn get(
+        &self,
+        key: PlanKey,
+        make: impl AsyncFnOnce() -> Result<Planned, Refusal>,
+    ) -> Result<Arc<Planned>, Refusal> {
+        let cell = self.with(|known| known.cell(&key));
+        if let Some(planned) = cell.get() {
+            return Ok(Arc::clone(planned));
+        }
+        let planned = cell.get_or_try_init(async || make().await.map(Arc::new)).await;
+        match planned {
+            Ok(planned) => {
+                let bytes = planned.content.plan.own_bytes();
+                self.with(|known| known.weigh(&key, bytes, self.most_bytes));
+                Ok(Arc::clone(planned))
+            }
+            Err(refusal) => {
+                self.with(|known| known.forget(&key));
+                Err(refusal)
+            }
+        }
+    }
+
+    fn with<T>(&self, use_it: impl FnOnce(&mut Known) -> T) -> T {
+        // Whoever panicked over the map left it whole: each entry can be made again.
+        use_it(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Known {
+    fn cell(&mut self, key: &PlanKey) -> Arc<OnceCell<Arc<Planned>>> {
+        self.clock += 1;
+        let used_at = self.clock;
+        let fresh = || Entry { cell: Arc::default(), bytes: 0, used_at };
+        let entry = self.entries.entry(key.clone()).or_insert_with(fresh);
+        entry.used_at = used_at;
+        Arc::clone(&entry.cell)
+    }
+
+    fn forget(&mut self, key: &PlanKey) {
+        if self.entries.get(key).is_some_and(|entry| !entry.cell.initialized())
+            && let Some(entry) = self.entries.remove(key)
+        {
+            self.bytes -= entry.bytes;
+        }
+    }
+
+    /// Notes how much room a plan takes, and makes room for it.
+    fn weigh(&mut self, key: &PlanKey, bytes: usize, most_bytes: usize) {
+        if let Some(entry) = self.entries.get_mut(key)
+            && entry.bytes == 0
+        {
+            entry.bytes = bytes;
+            self.bytes += bytes;
+        }
+        while self.bytes > most_bytes && self.entries.len() > 1 {
+            let oldest =
+                self.entries.iter().filter(|(other, _)| *other != key).min_by_key(|(_, entry)| entry.used_at);
+            let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { return };
+            if let Some(entry) = self.entries.remove(&oldest) {
+                self.bytes -= entry.bytes;
+            }
+        }
+    }
+}
