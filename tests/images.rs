@@ -1,0 +1,274 @@
+//! Images over a real socket: what every form of URL gives, who may have it, and what a change of the infra-env does.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fixtures::{Architecture, Recipe};
+use ignition::discovery::HttpUrl;
+use isogen::BaseImage;
+use kindling::http::images::{Embedded, ImageServer};
+use kindling::images::Catalogue;
+use kindling::images::library::{Library, LibrarySettings};
+use kindling::inventory::auth::{KeyTexts, LocalKeys, Policy};
+use kindling::inventory::files::FileStore;
+use kindling::inventory::store::SqlStore;
+use kindling::inventory::{Inventory, Settings};
+use reqwest::{Client, Method, Response};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+
+const API: &str = "/api/assisted-install/v2";
+const VERSION: &str = "418.94.202501010000-0";
+
+struct Server {
+    base: String,
+    client: Client,
+    user: Option<String>,
+    directory: TempDir,
+}
+
+impl Server {
+    async fn start(policy: Policy, user: Option<String>) -> Self {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path();
+        let recipe = Recipe::all().find(|recipe| {
+            recipe.architecture() == Architecture::X86_64 && recipe.file_name().contains("2024-12")
+        });
+        std::fs::write(path.join("base.iso"), recipe.expect("a recipe").build()).unwrap();
+        let images = json!([{
+            "openshift_version": "4.14", "cpu_architecture": "x86_64", "version": VERSION,
+            "url": format!("file://{}", path.join("base.iso").display()),
+        }]);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let url = HttpUrl::parse("base", &base).unwrap();
+        let catalogue = Catalogue::parse(&images.to_string()).unwrap();
+        let known = catalogue.os_images().to_vec();
+        let library = Library::open(LibrarySettings::new(path.join("images")), known.clone()).unwrap();
+        let store = Arc::new(SqlStore::open_file(&path.join("kindling.db")).await.unwrap());
+        let files = FileStore::in_directory(&path.join("files")).unwrap();
+        let settings = Settings::new(url.clone(), url.clone());
+        let inventory = Inventory::new(store, files, catalogue, settings, policy);
+        let server = ImageServer::new(known, library, Arc::new(Embedded::new(inventory.clone())), url);
+        let app = kindling::http::app(&inventory, Some(&server));
+        tokio::spawn(kindling::http::serve(listener, app, std::future::pending()));
+        Self { base, client: Client::new(), user, directory }
+    }
+
+    async fn open() -> Self {
+        Self::start(Policy::Open, None).await
+    }
+
+    async fn api(&self, method: Method, path: &str, body: &Value) -> Value {
+        let mut request = self.client.request(method, format!("{}{API}{path}", self.base)).json(body);
+        if let Some(token) = &self.user {
+            request = request.bearer_auth(token);
+        }
+        let response = request.send().await.unwrap();
+        let (status, text) = (response.status(), response.text().await.unwrap());
+        assert!(status.is_success(), "{status}: {text}");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// An infra-env with a host and an argument, and its id.
+    async fn infra_env(&self) -> (Value, String) {
+        let body = json!({
+            "name": "demo", "openshift_version": "4.14",
+            "pull_secret": r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#,
+            "kernel_arguments": [{"operation": "append", "value": "quiet"}],
+            "static_network_config": [{
+                "network_yaml": "interfaces: [{name: eth0, type: ethernet, state: up}]\n",
+                "mac_interface_map": [{"mac_address": "52:54:00:00:00:01", "logical_nic_name": "eth0"}],
+            }],
+        });
+        let made = self.api(Method::POST, "/infra-envs", &body).await;
+        let id = made["id"].as_str().unwrap().to_owned();
+        (made, id)
+    }
+
+    async fn get(&self, path: &str) -> Response {
+        self.client.get(format!("{}{path}", self.base)).send().await.unwrap()
+    }
+
+    async fn bytes(&self, path: &str) -> Vec<u8> {
+        let response = self.get(path).await;
+        assert_eq!(response.status(), 200, "{path}");
+        response.bytes().await.unwrap().to_vec()
+    }
+
+    fn opened(&self, bytes: &[u8]) -> BaseImage {
+        let path = self.directory.path().join("downloaded.iso");
+        std::fs::write(&path, bytes).unwrap();
+        BaseImage::open(&path).unwrap()
+    }
+}
+
+fn header(response: &Response, name: &str) -> String {
+    response.headers().get(name).unwrap_or_else(|| panic!("no {name}")).to_str().unwrap().to_owned()
+}
+
+fn run(test: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_multi_thread().enable_all().worker_threads(2).build().unwrap().block_on(test);
+}
+
+#[test]
+fn every_url_gives_its_image() {
+    run(async {
+        let server = Server::open().await;
+        let (made, id) = server.infra_env().await;
+        let full = server.bytes(&format!("/byid/{id}/4.14/x86_64/full.iso")).await;
+        let url = made["download_url"].as_str().unwrap();
+        assert_eq!(server.bytes(url.strip_prefix(&server.base).unwrap()).await, full);
+        for same in [
+            format!("/byid/{id}/{VERSION}/x86_64/full.iso"),
+            format!("/byid/{id}/4.14/amd64/full.iso"),
+            format!("/images/{id}?arch=x86_64&type=full-iso&version=4.14"),
+            format!("/images/{id}?type=full-iso&version={VERSION}"),
+        ] {
+            assert!(server.bytes(&same).await == full, "{same}");
+        }
+        let image = server.opened(&full);
+        let config = server.bytes(&format!("{API}/infra-envs/{id}/downloads/files?file_name=discovery.ign")).await;
+        assert_eq!(image.archive().unwrap().get("config.ign").unwrap(), &config);
+        assert!(image.kargs().unwrap().current().unwrap().ends_with(" quiet"));
+
+        let minimal = server.opened(&server.bytes(&format!("/byid/{id}/4.14/x86_64/minimal.iso")).await);
+        let rootfs = format!("{}/boot-artifacts/rootfs?arch=x86_64&version={VERSION}", server.base);
+        assert!(minimal.kargs().unwrap().current().unwrap().contains(&rootfs));
+        assert!(minimal.file("images/assisted_installer_custom.img").is_ok());
+
+        let base = BaseImage::open(server.directory.path().join("base.iso")).unwrap();
+        let initrd = server.bytes(&format!("/images/{id}/pxe-initrd?version=4.14")).await;
+        assert!(initrd.starts_with(&base.file("images/pxeboot/initrd.img").unwrap().read_all(1 << 30).unwrap()));
+        for (name, plan) in [("kernel", base.kernel().unwrap()), ("rootfs", base.rootfs().unwrap())] {
+            let found = server.bytes(&format!("/boot-artifacts/{name}?version=4.14")).await;
+            assert!(found == plan.read_all(1 << 30).unwrap(), "{name}");
+        }
+    });
+}
+
+#[test]
+fn digests_are_those_of_the_bytes() {
+    run(async {
+        let server = Server::open().await;
+        let (_, id) = server.infra_env().await;
+        for path in ["full.iso", "minimal.iso"] {
+            let path = format!("/byid/{id}/4.14/x86_64/{path}");
+            let line = String::from_utf8(server.bytes(&format!("{path}.sha256")).await).unwrap();
+            let digest = isogen::Digest::of(&server.bytes(&path).await);
+            assert_eq!(line, format!("{digest}  {id}-discovery.iso\n"));
+        }
+        let line = String::from_utf8(server.bytes("/boot-artifacts/kernel.sha256?version=4.14").await).unwrap();
+        let digest = isogen::Digest::of(&server.bytes("/boot-artifacts/kernel?version=4.14").await);
+        assert_eq!(line, format!("{digest}  vmlinuz\n"));
+    });
+}
+
+/// A client that goes on with a download after a change gets the new image from its first byte.
+#[test]
+fn a_download_is_never_of_two_images() {
+    run(async {
+        let server = Server::open().await;
+        let (_, id) = server.infra_env().await;
+        let path = format!("/byid/{id}/4.14/x86_64/full.iso");
+        let before = server.get(&path).await;
+        let (etag, changed_at) = (header(&before, "etag"), header(&before, "last-modified"));
+        let bytes = before.bytes().await.unwrap();
+        let go_on = async |etag: &str| {
+            let request = server.client.get(format!("{}{path}", server.base));
+            request.header("range", "bytes=1000000-").header("if-range", etag).send().await.unwrap()
+        };
+        let rest = go_on(&etag).await;
+        assert_eq!(rest.status(), 206);
+        assert_eq!(rest.bytes().await.unwrap(), bytes.slice(1_000_000..));
+        let change = json!({"kernel_arguments": [{"operation": "append", "value": "loud"}]});
+        server.api(Method::PATCH, &format!("/infra-envs/{id}"), &change).await;
+        let whole = go_on(&etag).await;
+        assert_eq!(whole.status(), 200);
+        assert_ne!(header(&whole, "etag"), etag);
+        let changed = whole.bytes().await.unwrap();
+        assert_eq!(changed.len(), bytes.len());
+        assert_ne!(changed, bytes);
+        assert!(!changed_at.is_empty());
+        // A change that makes the same image again makes the same bytes and the same tag.
+        let change = json!({"kernel_arguments": [{"operation": "append", "value": "quiet"}]});
+        server.api(Method::PATCH, &format!("/infra-envs/{id}"), &change).await;
+        let again = server.get(&path).await;
+        assert_eq!(header(&again, "etag"), etag);
+        assert_eq!(again.bytes().await.unwrap(), bytes);
+    });
+}
+
+#[test]
+fn what_is_not_there_is_never_an_image() {
+    run(async {
+        let server = Server::open().await;
+        let (_, id) = server.infra_env().await;
+        let gone = "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11";
+        for (path, status) in [
+            (format!("/byid/{gone}/4.14/x86_64/full.iso"), 404),
+            (format!("/byid/{}/4.14/x86_64/full.iso", id.to_uppercase()), 404),
+            (format!("/byid/{id}/4.99/x86_64/full.iso"), 404),
+            (format!("/byid/{id}/4.14/riscv/full.iso"), 404),
+            (format!("/byid/{id}/4.14/x86_64/other.iso"), 404),
+            (format!("/byapikey/nonsense/4.14/x86_64/full.iso"), 404),
+            (format!("/images/{id}?type=full-iso"), 400),
+            (format!("/images/{id}?version=4.14"), 400),
+            (format!("/images/{id}?version=4.14&type=iso"), 400),
+            (format!("/images/{id}/pxe-initrd"), 400),
+            ("/boot-artifacts/kernel".to_owned(), 400),
+            ("/boot-artifacts/other?version=4.14".to_owned(), 404),
+            ("/boot-artifacts/ins-file?version=4.14".to_owned(), 500),
+        ] {
+            let response = server.get(&path).await;
+            assert_eq!(response.status(), status, "{path}");
+            assert_eq!(header(&response, "content-type"), "application/json", "{path}");
+            assert!(response.content_length().unwrap() < 1000, "{path}");
+        }
+    });
+}
+
+#[test]
+fn only_who_has_a_token_gets_an_image() {
+    run(async {
+        let keys = LocalKeys::parse(KeyTexts::generate().unwrap().private.reveal(), None).unwrap();
+        let user = keys.user_token(None).reveal().to_owned();
+        let server = Server::start(Policy::local(keys), Some(user.clone())).await;
+        let (made, id) = server.infra_env().await;
+        let (_, other) = server.infra_env().await;
+        let url = made["download_url"].as_str().unwrap().strip_prefix(&server.base).unwrap();
+        assert!(url.starts_with("/byapikey/"), "{url}");
+        let token = url.split('/').nth(2).unwrap();
+        assert_eq!(server.get(url).await.status(), 200);
+        let long = |id: &str| format!("/images/{id}?type=full-iso&version=4.14&api_key={token}");
+        assert_eq!(server.get(&long(&id)).await.status(), 200);
+        assert_eq!(server.get(&long(&other)).await.status(), 401);
+        assert_eq!(server.get(&format!("/byid/{id}/4.14/x86_64/full.iso")).await.status(), 401);
+        let tampered = url.replace(token, &format!("{}x", &token[..token.len() - 1]));
+        assert_eq!(server.get(&tampered).await.status(), 401);
+        let with_user = server.client.get(format!("{}/byid/{id}/4.14/x86_64/full.iso", server.base)).bearer_auth(&user);
+        assert_eq!(with_user.send().await.unwrap().status(), 200);
+        assert_eq!(server.get("/boot-artifacts/kernel?version=4.14").await.status(), 200, "these are for everybody");
+    });
+}
+
+#[test]
+fn nothing_is_written_for_an_image() {
+    run(async {
+        let server = Server::open().await;
+        let (_, id) = server.infra_env().await;
+        server.get("/boot-artifacts/kernel?version=4.14").await;
+        let files = |directory: &Path| -> u64 {
+            let lengths = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len());
+            lengths.sum()
+        };
+        let before = files(&server.directory.path().join("images"));
+        for file in ["full.iso", "minimal.iso"] {
+            server.bytes(&format!("/byid/{id}/4.14/x86_64/{file}")).await;
+        }
+        assert_eq!(files(&server.directory.path().join("images")), before);
+    });
+}
