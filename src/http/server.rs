@@ -96,6 +96,8 @@ fn begin(limits: Limits, stream: TcpStream, router: &Router, graceful: &Graceful
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head_time)
         .max_header_size(limits.head_bytes)
+        // Who sends no more (`nc -N`) still wants the answer.
+        .half_close(true)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
     let connection = graceful.watch(connection);
     tokio::spawn(async move {
