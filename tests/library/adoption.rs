@@ -45,7 +45,8 @@ async fn a_good_file_is_taken_and_hashed_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_is_not_good_is_replaced() {
-    let cut = &image()[..image().len() - 100_000];
+    // Past the end of the volume, there is only room for partition tables.
+    let cut = &image()[..1_300_000];
     let page = b"<html>".repeat(10_000);
     for bad in [b"".as_slice(), cut, &page] {
         let (server, place) = (Server::of(image()).await, Place::new());

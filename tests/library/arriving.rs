@@ -18,11 +18,14 @@ async fn slow(bytes: &'static [u8], has_ranges: bool, gate: &Gate) -> Server {
 }
 
 fn read(plan: &Plan, offset: usize, len: usize) -> std::io::Result<Vec<u8>> {
-    use std::io::{Read, Seek, SeekFrom};
-    let mut reader = plan.reader();
-    reader.seek(SeekFrom::Start(offset as u64))?;
     let mut bytes = vec![0; len];
-    reader.read_exact(&mut bytes)?;
+    let mut read = 0;
+    while read < len {
+        match plan.read_at(&mut bytes[read..], (offset + read) as u64)? {
+            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            more => read += more,
+        }
+    }
     Ok(bytes)
 }
 

@@ -79,7 +79,7 @@ async fn lengths_have_to_be_told_and_kept() {
     assert_refused(chunked.header("transfer-encoding", "chunked"), "does not tell the length").await;
     assert_refused(Reply::new(200, image()).header("content-encoding", "gzip"), "encoded as \"gzip\"").await;
     // A proxy that cuts, and says so.
-    let shorter = &image()[..image().len() - 4096];
+    let shorter = &image()[..1_300_000];
     assert_refused(Reply::new(200, shorter), "ISO image is incomplete").await;
 }
 

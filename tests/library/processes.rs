@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use kindling::images::library::{NotReady, State};
 
-use crate::server::{Gate, Reply, Request, Server};
+use crate::server::{Gate, Reply, Server};
 use crate::support::{NAME, Place, image, os_image, soon, until};
 
 /// What a process of a test has to do.
@@ -83,8 +83,7 @@ async fn what_a_killed_process_has_fetched_is_not_fetched_again() {
     let library = place.open([os_image.clone()]);
     soon(library.wait_ready(&os_image)).await.unwrap();
     place.assert_holds(image());
-    let downloads: Vec<Option<usize>> =
-        server.requests().iter().filter(|request| request.to().is_none()).map(Request::from).collect();
+    let downloads = server.downloads();
     assert_eq!((downloads.len(), downloads[0]), (3, None), "{downloads:?}");
     assert!(downloads[1] >= Some(500_000) && downloads[2] >= Some(1_000_000), "{downloads:?}");
 }
@@ -117,8 +116,7 @@ async fn of_two_processes_one_fetches_and_both_have_the_image() {
     assert!(told.iter().any(|line| line.contains("ready ")), "{told:?}");
     soon(library.base(&os_image)).await.unwrap();
     place.assert_holds(image());
-    let downloads = server.requests().into_iter().filter(|request| request.header("range").is_none()).count();
-    assert_eq!(downloads, 1);
+    assert_eq!(server.downloads(), [None]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -130,8 +128,7 @@ async fn two_libraries_of_one_process_are_no_different() {
         soon(library.wait_ready(&os_image)).await.unwrap();
     }
     place.assert_holds(image());
-    let downloads = server.requests().into_iter().filter(|request| request.header("range").is_none()).count();
-    assert_eq!(downloads, 1);
+    assert_eq!(server.downloads(), [None]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -157,12 +157,14 @@ impl Server {
         format!("{}://{}/{path}", self.scheme, self.address)
     }
 
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.address
-    }
-
     pub(crate) fn requests(&self) -> Vec<Request> {
         self.requests.lock().unwrap().clone()
+    }
+
+    /// Where each download began. What is asked for with an end is for a reader, out of order.
+    pub(crate) fn downloads(&self) -> Vec<Option<usize>> {
+        let requests = self.requests();
+        requests.iter().filter(|request| request.to().is_none()).map(Request::from).collect()
     }
 
     /// Waits until so many requests have come.

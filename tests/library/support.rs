@@ -57,6 +57,8 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new() -> Self {
+        // What the library tells is shown with a test that fails.
+        let _ = tracing_subscriber::fmt().with_test_writer().with_max_level(tracing::Level::DEBUG).try_init();
         let base = Path::new(env!("CARGO_TARGET_TMPDIR"));
         fs::create_dir_all(base).unwrap();
         Self { directory: TempDir::with_prefix_in("library-", base).unwrap() }

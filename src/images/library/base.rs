@@ -1,5 +1,6 @@
 //! An image that can be used.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -21,7 +22,6 @@ const MAX_PROGRAM: u64 = 256 << 20;
 
 /// A live image on this machine, opened. It stays what it is as long as somebody has it, even if its file is replaced by
 /// another one.
-#[derive(Debug)]
 pub struct Base {
     image: Arc<BaseImage>,
     os_image: OsImage,
@@ -29,6 +29,17 @@ pub struct Base {
     shelf: Shelf,
     identity: Option<Identity>,
     nmstatectl: OnceCell<Packed>,
+}
+
+impl fmt::Debug for Base {
+    /// Without the URL, which may have credentials, and the thousand structures of an image.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut base = f.debug_struct("Base");
+        base.field("name", &self.shelf.name())
+            .field("digest", &self.digest)
+            .field("identity", &self.identity);
+        base.finish_non_exhaustive()
+    }
 }
 
 /// What a file on the disk is told from its successor by.

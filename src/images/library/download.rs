@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -16,7 +17,7 @@ use super::error::{FetchError, chain};
 use super::part::{Announced, Complete, Part};
 use super::record::Origin;
 use super::remote::Offer;
-use super::slot::{Progress, Slot};
+use super::slot::{PROGRESS_PAUSE, Slot};
 use super::state::State;
 use super::verify;
 
@@ -89,9 +90,11 @@ async fn attempt(slot: &Arc<Slot>, mut part: Part) -> Result<(Part, Result<(), F
     tracing::info!(image = slot.shelf.name(), url = %slot.location, start, total, "the image is being fetched");
 
     let (sender, receiver) = mpsc::channel(CHUNKS);
-    let (writing, runtime) = (Arc::clone(slot), Handle::current());
+    let have = Arc::new(AtomicU64::new(start));
+    let target =
+        Target { slot: Arc::clone(slot), origin, start, have: Arc::clone(&have), runtime: Handle::current() };
     let writer = apart(move || {
-        let written = write(&writing, &mut part, (&origin, start), receiver, &runtime);
+        let written = target.write(&mut part, receiver);
         (part, written)
     });
     let feed = async move {
@@ -103,7 +106,11 @@ async fn attempt(slot: &Arc<Slot>, mut part: Part) -> Result<(Part, Result<(), F
         }
         Ok::<_, FetchError>(())
     };
-    let (fed, written) = tokio::join!(feed, writer);
+    let work = async { tokio::join!(feed, writer) };
+    let (fed, written) = tokio::select! {
+        done = work => done,
+        () = tell(slot, &have, total) => return Err(FetchError::GivenUp),
+    };
     let (part, written) = written?;
     let have = part.have();
     let outcome = match (written, fed) {
@@ -117,35 +124,51 @@ async fn attempt(slot: &Arc<Slot>, mut part: Part) -> Result<(Part, Result<(), F
     Ok((part, outcome))
 }
 
-/// Writes what comes.
-fn write(
-    slot: &Arc<Slot>,
-    part: &mut Part,
-    (origin, start): (&Origin, u64),
-    mut chunks: mpsc::Receiver<Bytes>,
-    runtime: &Handle,
-) -> Result<(), FetchError> {
-    if start == 0 {
-        slot.change(|known| known.arriving = None);
-        part.begin(origin)?;
-    } else if start != part.have() {
-        return Err(FetchError::WrongRange { asked: part.have(), found: format!("bytes from {start} on") });
-    }
-    let total = Some(origin.len);
-    let mut progress = Progress::new(slot);
-    progress.tell(State::Downloading { have: part.have(), total });
-    while let Some(chunk) = chunks.blocking_recv() {
-        part.push(&chunk)?;
-        progress.tell(State::Downloading { have: part.have(), total });
-        // Not before it is known to be an image at all.
-        if part.have() >= verify::RECOGNIZABLE
-            && let Some(announced) = part.announce()?
-        {
-            open_early(slot, announced, runtime.clone())?;
+/// Tells how much there is, for ever.
+async fn tell(slot: &Slot, have: &AtomicU64, total: u64) {
+    let mut pauses = tokio::time::interval(PROGRESS_PAUSE);
+    let mut told = None;
+    loop {
+        pauses.tick().await;
+        let have = have.load(Ordering::Relaxed);
+        if told != Some(have) {
+            told = Some(have);
+            slot.publish(State::Downloading { have, total: Some(total) });
         }
     }
-    slot.publish(State::Downloading { have: part.have(), total });
-    Ok(())
+}
+
+/// Where the bytes of a request go.
+struct Target {
+    slot: Arc<Slot>,
+    origin: Origin,
+    start: u64,
+    have: Arc<AtomicU64>,
+    runtime: Handle,
+}
+
+impl Target {
+    /// Writes what comes.
+    fn write(&self, part: &mut Part, mut chunks: mpsc::Receiver<Bytes>) -> Result<(), FetchError> {
+        if self.start == 0 {
+            self.slot.change(|known| known.arriving = None);
+            part.begin(&self.origin)?;
+        } else if self.start != part.have() {
+            let found = format!("bytes from {} on", self.start);
+            return Err(FetchError::WrongRange { asked: part.have(), found });
+        }
+        while let Some(chunk) = chunks.blocking_recv() {
+            part.push(&chunk)?;
+            self.have.store(part.have(), Ordering::Relaxed);
+            // Not before it is known to be an image at all.
+            if part.have() >= verify::RECOGNIZABLE
+                && let Some(announced) = part.announce()?
+            {
+                open_early(&self.slot, announced, self.runtime.clone())?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Opens an image that is coming as soon as the bytes for that are there.

@@ -263,6 +263,9 @@ impl Part {
         if self.have != total {
             return Err(FetchError::Truncated { have: self.have, total, source: None });
         }
+        if total == 0 {
+            self.recognize()?;
+        }
         let digest = std::mem::take(&mut self.hasher).finish();
         if let Some(expected) = expected.filter(|expected| *expected != digest) {
             return Err(FetchError::Digest { expected, found: digest });

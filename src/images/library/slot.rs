@@ -1,5 +1,6 @@
 //! One image of a library: what is known of it, and the work to have it.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,7 +26,7 @@ use crate::images::OsImage;
 /// How often it is looked whether another process has got on.
 const OTHERS_PAUSE: Duration = Duration::from_millis(500);
 /// How often progress is told.
-const PROGRESS_PAUSE: Duration = Duration::from_millis(100);
+pub(super) const PROGRESS_PAUSE: Duration = Duration::from_millis(100);
 
 /// What all images of a library share.
 #[derive(Debug)]
@@ -40,7 +41,6 @@ pub(super) struct Shared {
 }
 
 /// An image, and what is known of it.
-#[derive(Debug)]
 pub(super) struct Slot {
     pub(super) image: OsImage,
     pub(super) location: Location,
@@ -49,6 +49,15 @@ pub(super) struct Slot {
     pub(super) shared: Arc<Shared>,
     pub(super) known: watch::Sender<Known>,
     pub(super) wanted: watch::Sender<bool>,
+}
+
+impl fmt::Debug for Slot {
+    /// Without the URL of the catalogue, which may have credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut slot = f.debug_struct("Slot");
+        slot.field("name", &self.shelf.name()).field("location", &self.location);
+        slot.field("state", &self.known.borrow().state).finish_non_exhaustive()
+    }
 }
 
 /// What is known of an image.
@@ -123,7 +132,7 @@ impl Slot {
         let path = self.path();
         match self.adopt_at(path.clone()).await {
             Ok(None) if self.remote.is_none() => {
-                Err(verify::disk("opening", &path)(std::io::ErrorKind::NotFound.into()))
+                Err(verify::disk("opening", &path)(rustix::io::Errno::NOENT.into()))
             }
             Err(error) if self.remote.is_some() && error.is_of_contents() => {
                 let error = chain(&error);

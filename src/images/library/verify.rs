@@ -49,6 +49,14 @@ pub(super) fn warn(name: &str, wanted: &OsImage, image: &BaseImage) {
             );
         }
     }
+    if let Some(gpt) = image.partitions().gpt.as_ref().filter(|_| image.partitions().backup_gpt.is_none()) {
+        let backup = gpt.backup;
+        tracing::warn!(
+            image = name,
+            backup,
+            "the image has no second partition table: its last bytes may be missing"
+        );
+    }
     let wanted = wanted.cpu_architecture;
     let found = image.architecture().map(|architecture| format!("{architecture:?}").to_ascii_lowercase());
     let is_other = |found: &str| crate::images::CpuArchitecture::from_name(found) != Some(wanted);
