@@ -111,7 +111,12 @@ fn header(response: &Response, name: &str) -> String {
 }
 
 fn run(test: impl Future<Output = ()>) {
-    tokio::runtime::Builder::new_multi_thread().enable_all().worker_threads(2).build().unwrap().block_on(test);
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .worker_threads(2)
+        .build()
+        .unwrap()
+        .block_on(test);
 }
 
 #[test]
@@ -131,7 +136,8 @@ fn every_url_gives_its_image() {
             assert!(server.bytes(&same).await == full, "{same}");
         }
         let image = server.opened(&full);
-        let config = server.bytes(&format!("{API}/infra-envs/{id}/downloads/files?file_name=discovery.ign")).await;
+        let config =
+            server.bytes(&format!("{API}/infra-envs/{id}/downloads/files?file_name=discovery.ign")).await;
         assert_eq!(image.archive().unwrap().get("config.ign").unwrap(), &config);
         assert!(image.kargs().unwrap().current().unwrap().ends_with(" quiet"));
 
@@ -142,7 +148,9 @@ fn every_url_gives_its_image() {
 
         let base = BaseImage::open(server.directory.path().join("base.iso")).unwrap();
         let initrd = server.bytes(&format!("/images/{id}/pxe-initrd?version=4.14")).await;
-        assert!(initrd.starts_with(&base.file("images/pxeboot/initrd.img").unwrap().read_all(1 << 30).unwrap()));
+        assert!(
+            initrd.starts_with(&base.file("images/pxeboot/initrd.img").unwrap().read_all(1 << 30).unwrap())
+        );
         for (name, plan) in [("kernel", base.kernel().unwrap()), ("rootfs", base.rootfs().unwrap())] {
             let found = server.bytes(&format!("/boot-artifacts/{name}?version=4.14")).await;
             assert!(found == plan.read_all(1 << 30).unwrap(), "{name}");
@@ -161,7 +169,8 @@ fn digests_are_those_of_the_bytes() {
             let digest = isogen::Digest::of(&server.bytes(&path).await);
             assert_eq!(line, format!("{digest}  {id}-discovery.iso\n"));
         }
-        let line = String::from_utf8(server.bytes("/boot-artifacts/kernel.sha256?version=4.14").await).unwrap();
+        let line =
+            String::from_utf8(server.bytes("/boot-artifacts/kernel.sha256?version=4.14").await).unwrap();
         let digest = isogen::Digest::of(&server.bytes("/boot-artifacts/kernel?version=4.14").await);
         assert_eq!(line, format!("{digest}  vmlinuz\n"));
     });
@@ -214,7 +223,7 @@ fn what_is_not_there_is_never_an_image() {
             (format!("/byid/{id}/4.99/x86_64/full.iso"), 404),
             (format!("/byid/{id}/4.14/riscv/full.iso"), 404),
             (format!("/byid/{id}/4.14/x86_64/other.iso"), 404),
-            (format!("/byapikey/nonsense/4.14/x86_64/full.iso"), 404),
+            ("/byapikey/nonsense/4.14/x86_64/full.iso".to_owned(), 404),
             (format!("/images/{id}?type=full-iso"), 400),
             (format!("/images/{id}?version=4.14"), 400),
             (format!("/images/{id}?version=4.14&type=iso"), 400),
@@ -249,9 +258,14 @@ fn only_who_has_a_token_gets_an_image() {
         assert_eq!(server.get(&format!("/byid/{id}/4.14/x86_64/full.iso")).await.status(), 401);
         let tampered = url.replace(token, &format!("{}x", &token[..token.len() - 1]));
         assert_eq!(server.get(&tampered).await.status(), 401);
-        let with_user = server.client.get(format!("{}/byid/{id}/4.14/x86_64/full.iso", server.base)).bearer_auth(&user);
+        let with_user =
+            server.client.get(format!("{}/byid/{id}/4.14/x86_64/full.iso", server.base)).bearer_auth(&user);
         assert_eq!(with_user.send().await.unwrap().status(), 200);
-        assert_eq!(server.get("/boot-artifacts/kernel?version=4.14").await.status(), 200, "these are for everybody");
+        assert_eq!(
+            server.get("/boot-artifacts/kernel?version=4.14").await.status(),
+            200,
+            "these are for everybody"
+        );
     });
 }
 
@@ -262,7 +276,8 @@ fn nothing_is_written_for_an_image() {
         let (_, id) = server.infra_env().await;
         server.get("/boot-artifacts/kernel?version=4.14").await;
         let files = |directory: &Path| -> u64 {
-            let lengths = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len());
+            let lengths =
+                std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len());
             lengths.sum()
         };
         let before = files(&server.directory.path().join("images"));

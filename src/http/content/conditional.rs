@@ -1,7 +1,7 @@
 //! Whether what a client knows already lets it have an answer, and which (RFC 9110, 13).
 
-use axum::http::header::{self, HeaderMap, HeaderName};
 use axum::http::HeaderValue;
+use axum::http::header::{self, HeaderMap, HeaderName};
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 
 /// The forms of dates behind the day of the week, which tells nothing new: the one in use, and two that recipients still

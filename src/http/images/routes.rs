@@ -120,7 +120,7 @@ async fn boot_file(
     let file = BootFile::of_name(name)
         .ok_or_else(|| Refusal::not_found(format!("there is no boot artifact {name:?}")))?;
     let (version, architecture) = version_and_architecture(&query)?;
-    server.answer_boot_file(file, &version, architecture, is_digest, (&method, &headers, http)).await
+    server.answer_boot_file((file, is_digest), (&version, architecture), (&method, &headers, http)).await
 }
 
 /// Only the form in lower case is an id here, as it always was.
@@ -233,10 +233,8 @@ impl ImageServer {
 
     async fn answer_boot_file(
         &self,
-        file: BootFile,
-        version: &str,
-        architecture: CpuArchitecture,
-        is_digest: bool,
+        (file, is_digest): (BootFile, bool),
+        (version, architecture): (&str, CpuArchitecture),
         request: (&Method, &HeaderMap, Version),
     ) -> Result<Response, Refusal> {
         let image =
