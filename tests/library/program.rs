@@ -81,7 +81,7 @@ async fn that_of_another_image_is_not_used() {
         let path = place.write("rhcos-full-iso-418.94.1-arm64.iso", &bytes);
         let os_image = arm("4.18.0-ec.0", path.to_str().unwrap());
         let library = place.open([os_image.clone()]);
-        packed.push(taken(&*soon(library.base(&os_image)).await.unwrap()).await);
+        packed.push(taken(&soon(library.base(&os_image)).await.unwrap()).await);
     }
     assert!(packed[0] != packed[1]);
     assert!(place.read(KEPT) == packed[1]);
@@ -113,5 +113,5 @@ async fn where_it_cannot_be_kept_it_is_given_all_the_same() {
     std::fs::create_dir(place.file(KEPT)).unwrap();
     let os_image = arm("4.18", &server.url("a.iso"));
     let library = place.open([os_image.clone()]);
-    assert!(!taken(&*soon(library.base(&os_image)).await.unwrap()).await.is_empty());
+    assert!(!taken(&soon(library.base(&os_image)).await.unwrap()).await.is_empty());
 }
