@@ -408,6 +408,7 @@ fn wrong_values_are_named_with_their_variables() {
         ("MYAPP_HOST_MAX_DISCONNECTION_TIME", "soon", "expected a duration, such as 90s"),
         ("ENABLE_REJECT_UNKNOWN_FIELDS", "maybe", "expected true or false"),
         ("SKIP_CERT_VERIFICATION", "2", "expected true or false"),
+        ("ENABLE_UPGRADE_AGENT", "maybe", "expected true or false"),
         ("NETWORK_DISCOVERY_DELAY_SECONDS", "-1", "-1 is not in 0..="),
         ("MIN_VERSION_FOR_NMSTATE_SERVICE", "new", "expected a version, such as 4.18"),
         ("INFRA_ENV_ID", "mine", "invalid character"),

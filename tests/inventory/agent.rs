@@ -438,6 +438,12 @@ fn hostile_reports_are_refused_or_kept() {
             assert_eq!(answer.status, 204, "{start}: {}", answer.text);
             assert_eq!(agent.status().await, "insufficient-unbound", "{start}");
         }
+        let longest = events(service, &agent.infra_env)
+            .await
+            .into_iter()
+            .map(|(_, message)| message.chars().count())
+            .max();
+        assert!(longest.unwrap() <= 4096, "{longest:?}");
         for reply in [
             json!({"step_type": "paint"}),
             json!({"exit_code": "0"}),

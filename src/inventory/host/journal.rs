@@ -20,6 +20,9 @@ pub(super) struct Journal {
 /// What `status_info` has at most, in characters.
 const MOST_INFO: usize = 2040;
 
+/// What a message has at most, in characters. What somebody sent may be quoted in it.
+const MOST_MESSAGE: usize = 4096;
+
 impl Journal {
     /// Of what is done in answer to a request.
     pub(super) fn of(request: RequestId) -> Self {
@@ -66,6 +69,7 @@ impl Journal {
         severity: Severity,
         message: String,
     ) {
+        let message: String = message.chars().take(MOST_MESSAGE).collect();
         let event = Event::now(name, severity, message)
             .at(self.now)
             .of_cluster(host.cluster_id)

@@ -21,6 +21,12 @@ use crate::inventory::{Refusal, Settings};
 /// The exit code of a step whose agent cannot read what it booted from.
 const MEDIA_LOST: i64 = 256;
 
+/// What a name of a machine has at most, in characters: more than any resolver takes.
+const MOST_NAME: usize = 255;
+
+/// What is kept of a failure in words, in characters.
+const MOST_WORDS: usize = 4096;
+
 /// How many images or disks are remembered of a host. An installation needs a few.
 const MOST_REMEMBERED: usize = 1000;
 
@@ -71,7 +77,8 @@ impl Finding {
                 read(kind.as_str(), output).map(|report| Self::DiskSpeed(report, exit_code))
             }
             (StepType::TangConnectivityCheck, code) if code != 0 => {
-                Ok(Self::Text(Kept::Tang, reply.error.clone().unwrap_or_default()))
+                let error = reply.error.as_deref().unwrap_or_default();
+                Ok(Self::Text(Kept::Tang, error.chars().take(MOST_WORDS).collect()))
             }
             (_, 0) => Self::read_success(kind, output),
             _ => {
@@ -149,7 +156,7 @@ fn keep_machine(host: &mut HostRecord, machine: &Machine) -> Result<(), Refusal>
     host.choices.installation_disk = machine.installation_disk(host.choices.installation_disk.as_ref());
     host.choices.disks_to_be_formatted = machine.disks_to_format();
     host.findings.validations = of_machine(&machine);
-    host.findings.hostname.clone_from(&machine.hostname);
+    host.findings.hostname = machine.hostname.chars().take(MOST_NAME).collect();
     host.findings.inventory = write(&machine);
     Ok(())
 }

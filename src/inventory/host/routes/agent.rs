@@ -37,6 +37,9 @@ pub(super) fn routes() -> OpenApiRouter<Inventory> {
         .routes(routes!(update_host_logs_progress))
 }
 
+/// What the name of an image has at most, in bytes; a longer one is none.
+const MOST_VERSION: usize = 2048;
+
 /// What comes with all requests of an agent.
 #[derive(Debug)]
 struct AgentCall {
@@ -51,7 +54,8 @@ impl<S: Send + Sync> FromRequestParts<S> for AgentCall {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
         let request = RequestId::from_request_parts(parts, state).await?;
         let version = parts.headers.get("discovery_agent_version").and_then(|value| value.to_str().ok());
-        let agent_version = version.filter(|version| !version.is_empty()).map(str::to_owned);
+        let agent_version =
+            version.filter(|version| (1..=MOST_VERSION).contains(&version.len())).map(str::to_owned);
         Ok(Self { request, agent_version })
     }
 }
