@@ -300,7 +300,8 @@ fn bodies_that_are_none_are_refused() {
         };
         let json = Some("application/json");
         let deep = [vec![b'['; 100_000], vec![b']'; 100_000]].concat();
-        let cases: [(Option<&str>, Vec<u8>, &str); 7] = [
+        let wide = [b"[".as_slice(), &b"[],".repeat(2 << 20), b"[]]"].concat();
+        let cases: [(Option<&str>, Vec<u8>, &str); 8] = [
             (None, b"{}".to_vec(), "unsupported media type \"\", only [application/json] are allowed"),
             (
                 Some("text/plain"),
@@ -313,6 +314,11 @@ fn bodies_that_are_none_are_refused() {
                 json,
                 b"{\"name\": \"\xff\"}".to_vec(),
                 "parsing infraenvCreateParams body from \"\" failed, because ",
+            ),
+            (
+                json,
+                wide,
+                "parsing infraenvCreateParams body from \"\" failed, because it has more than 1048576 values",
             ),
             (
                 json,
