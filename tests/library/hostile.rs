@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fixtures::{Architecture, Era, Recipe};
 use isogen::Digest;
@@ -51,11 +51,12 @@ async fn what_is_no_image_is_not_taken_for_one() {
     let mut other = image().to_vec();
     other[16 * 2048 + 40..][..6].copy_from_slice(b"debian");
     assert_refused(Reply::new(200, other), "is that of no CoreOS live image").await;
-    let minimal = Recipe::new(Architecture::X86_64, Era::E2024_12).master();
-    let name = b"ROOTFS.IMG;1";
-    let mut without = minimal.image.to_vec();
-    while let Some(at) = without.windows(name.len()).position(|window| window == name) {
-        without[at..at + 6].copy_from_slice(b"ROOTXX");
+    let master = Recipe::new(Architecture::X86_64, Era::E2024_12).master();
+    let mut without = master.image.to_vec();
+    for name in [b"ROOTFS.IMG", b"rootfs.img"] {
+        while let Some(at) = without.windows(name.len()).position(|window| window == name) {
+            without[at] = b'x';
+        }
     }
     let place = Place::new();
     let told = refused(&place, move |_, _| Reply::new(200, &without[..])).await;
@@ -65,9 +66,10 @@ async fn what_is_no_image_is_not_taken_for_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_error_page_as_long_as_an_image_is_told_at_once() {
-    let never = Gate::new();
+    let (never, start) = (Gate::new(), Instant::now());
     let place = Place::new();
     let told = refused(&place, move |_, _| Reply::new(200, vec![b'x'; 4 << 20]).hold(100_000, &never)).await;
+    assert!(start.elapsed() < place.settings().stall, "it was told when nothing came any more");
     assert!(told.contains("it begins with \"xxxx"), "{told}");
     place.assert_empty();
 }
@@ -157,11 +159,20 @@ async fn servers_that_are_gone_or_silent_are_given_up() {
     place.assert_empty();
     drop(library);
 
+    let mut settings = place.patient_settings();
+    settings.stall = Duration::from_millis(200);
+    // The system takes the connection, and nobody answers.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let os = os_image(&format!("http://{}/a.iso", listener.local_addr().unwrap()));
+    let library = Library::open(settings.clone(), [os.clone()]).unwrap();
+    let told = reason(soon(library.base(&os)).await);
+    assert!(told.contains("the request failed: ") && told.contains("timed out"), "{told}");
+    place.assert_empty();
+    drop(library);
+
     let never = Gate::new();
     let server = Server::new(move |_, _| Reply::new(200, image()).hold(60_000, &never)).await;
     let os = os_image(&server.url("a.iso"));
-    let mut settings = place.patient_settings();
-    settings.stall = Duration::from_millis(200);
     let library = Library::open(settings, [os.clone()]).unwrap();
     let told = reason(soon(library.base(&os)).await);
     assert!(told.contains("the connection ended after 60000 of") && told.contains("timed out"), "{told}");
@@ -224,8 +235,9 @@ impl Drop for SmallDisk {
 async fn a_disk_that_is_full_is_told_before_the_bytes_come_and_left_empty() {
     let Some(disk) = SmallDisk::new() else { return };
     assert!(image().len() > 1 << 20);
-    let never = Gate::new();
+    let (never, start) = (Gate::new(), Instant::now());
     let told = refused(&disk.0, move |_, _| Reply::new(200, image()).hold(10, &never)).await;
+    assert!(start.elapsed() < disk.0.settings().stall, "it was told when nothing came any more");
     assert!(
         told.starts_with("reserving the length of the image for ") && told.contains("No space left"),
         "{told}"
@@ -233,8 +245,6 @@ async fn a_disk_that_is_full_is_told_before_the_bytes_come_and_left_empty() {
     disk.0.assert_empty();
 }
 
-/// The limit of a process on the length of files stands for a disk that is found to be full only while bytes come:
-/// see `processes`.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_directory_that_cannot_be_written_is_told() {
     let server = Server::of(image()).await;

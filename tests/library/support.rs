@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fixtures::{Architecture, Era, Recipe};
 use isogen::Digest;
@@ -157,14 +157,5 @@ pub(crate) fn reason<T: std::fmt::Debug>(outcome: Result<T, NotReady>) -> String
     match outcome {
         Err(NotReady::Failed { reason, .. }) => reason,
         outcome => panic!("no failure: {outcome:?}"),
-    }
-}
-
-/// Waits until something is true that nobody tells.
-pub(crate) async fn eventually(what: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !what() {
-        assert!(start.elapsed() < Duration::from_secs(60), "it does not happen");
-        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -16,7 +16,7 @@ use super::base::Base;
 use super::error::{FetchError, chain};
 use super::part::{Announced, Complete, Part};
 use super::record::Origin;
-use super::remote::Offer;
+use super::remote::{Body, Offer};
 use super::slot::{PROGRESS_PAUSE, Slot};
 use super::state::State;
 use super::verify;
@@ -85,7 +85,7 @@ async fn attempt(slot: &Arc<Slot>, mut part: Part) -> Result<(Part, Result<(), F
         Ok(offer) => offer,
         Err(error) => return Ok((part, Err(error))),
     };
-    let Offer { origin, start, mut body } = offer;
+    let Offer { origin, start, body } = offer;
     let total = origin.len;
     tracing::info!(image = slot.shelf.name(), url = %slot.location, start, total, "the image is being fetched");
 
@@ -97,16 +97,7 @@ async fn attempt(slot: &Arc<Slot>, mut part: Part) -> Result<(Part, Result<(), F
         let written = target.write(&mut part, receiver);
         (part, written)
     });
-    let feed = async move {
-        while let Some(chunk) = body.next().await {
-            // A writer that has stopped says why itself.
-            if sender.send(chunk?).await.is_err() {
-                break;
-            }
-        }
-        Ok::<_, FetchError>(())
-    };
-    let work = async { tokio::join!(feed, writer) };
+    let work = async { tokio::join!(feed(body, sender), writer) };
     let (fed, written) = tokio::select! {
         done = work => done,
         () = tell(slot, &have, total) => return Err(FetchError::GivenUp),
@@ -122,6 +113,21 @@ async fn attempt(slot: &Arc<Slot>, mut part: Part) -> Result<(Part, Result<(), F
         (Ok(()), _) => Ok(()),
     };
     Ok((part, outcome))
+}
+
+/// Hands what comes to the writer.
+async fn feed(mut body: Body, sender: mpsc::Sender<Bytes>) -> Result<(), FetchError> {
+    loop {
+        // A writer that has stopped says why itself, even if nothing comes any more.
+        let chunk = tokio::select! {
+            chunk = body.next() => chunk,
+            () = sender.closed() => None,
+        };
+        let Some(chunk) = chunk else { return Ok(()) };
+        if sender.send(chunk?).await.is_err() {
+            return Ok(());
+        }
+    }
 }
 
 /// Tells how much there is, for ever.

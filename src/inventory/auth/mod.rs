@@ -1,7 +1,7 @@
 //! Who may do what.
 //!
 //! A [`Policy`] says how a token is judged. An operation says, in its signature, which [kinds](AuthKind) of token it takes:
-//! [`Caller<User>`](Caller) and so on. What a token reaches is checked before the operation begins, by the ids in the path
+//! `Caller<User>` and so on. What a token reaches is checked before the operation begins, by the ids in the path
 //! and in the query. `docs/auth.md` has the whole of it.
 
 mod caller;

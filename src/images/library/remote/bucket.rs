@@ -4,14 +4,12 @@ use std::fs;
 use std::ops::Range;
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::aws::AmazonS3Builder;
 use object_store::path::Path;
 use object_store::{Certificate, ClientOptions, GetOptions, GetRange, GetResult, ObjectStore, RetryConfig};
 
-use super::Offer;
+use super::{Body, Offer};
 use crate::images::library::error::{FetchError, LibraryError};
 use crate::images::library::record::{Origin, Validator};
 use crate::images::library::settings::{LibrarySettings, Trust};
@@ -62,11 +60,7 @@ impl Bucket {
         Ok(Offer { origin: offered, start, body: body(result) })
     }
 
-    pub(super) async fn range(
-        &self,
-        origin: &Origin,
-        range: &Range<u64>,
-    ) -> Result<BoxStream<'static, Result<Bytes, FetchError>>, FetchError> {
+    pub(super) async fn range(&self, origin: &Origin, range: &Range<u64>) -> Result<Body, FetchError> {
         let range = Some(GetRange::Bounded(range.clone()));
         let result = self.get(GetOptions { range, if_match: etag(origin), ..GetOptions::default() }).await?;
         Ok(body(result))
@@ -98,7 +92,7 @@ fn etag(origin: &Origin) -> Option<String> {
     }
 }
 
-fn body(result: GetResult) -> BoxStream<'static, Result<Bytes, FetchError>> {
+fn body(result: GetResult) -> Body {
     result.into_stream().map_err(failed).boxed()
 }
 

@@ -5,13 +5,11 @@ use std::fs;
 use std::ops::Range;
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Certificate, Response, StatusCode, Url, redirect};
 
-use super::Offer;
+use super::{Body, Offer};
 use crate::images::library::error::{FetchError, LibraryError};
 use crate::images::library::location::without_credentials;
 use crate::images::library::record::{Origin, Validator};
@@ -113,11 +111,7 @@ impl Server {
         }
     }
 
-    pub(super) async fn range(
-        &self,
-        origin: &Origin,
-        range: &Range<u64>,
-    ) -> Result<BoxStream<'static, Result<Bytes, FetchError>>, FetchError> {
+    pub(super) async fn range(&self, origin: &Origin, range: &Range<u64>) -> Result<Body, FetchError> {
         let mut headers = HeaderMap::new();
         let last = range.end.saturating_sub(1);
         headers.insert(header::RANGE, value(&format!("bytes={}-{last}", range.start))?);
@@ -226,7 +220,7 @@ fn value(text: &str) -> Result<HeaderValue, FetchError> {
     HeaderValue::from_str(text).map_err(|error| FetchError::Request { source: error.into() })
 }
 
-fn body(response: Response) -> BoxStream<'static, Result<Bytes, FetchError>> {
+fn body(response: Response) -> Body {
     response.bytes_stream().map_err(request).boxed()
 }
 

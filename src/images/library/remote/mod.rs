@@ -25,6 +25,9 @@ pub(super) enum Remote {
     Bucket(Bucket),
 }
 
+/// Bytes that come.
+pub(super) type Body = BoxStream<'static, Result<Bytes, FetchError>>;
+
 /// Bytes that a remote is about to send.
 pub(super) struct Offer {
     /// Of what they are.
@@ -32,7 +35,7 @@ pub(super) struct Offer {
     /// The first of them.
     pub(super) start: u64,
     /// The rest of the image.
-    pub(super) body: BoxStream<'static, Result<Bytes, FetchError>>,
+    pub(super) body: Body,
 }
 
 impl Remote {
