@@ -14,7 +14,7 @@ mod residency;
 use std::io;
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::header::{self, HeaderMap, HeaderName};
 use axum::http::{HeaderValue, Method, Response, StatusCode, Version};
 use chrono::{DateTime, SubsecRound, Utc};
@@ -129,7 +129,10 @@ impl Content {
     }
 
     fn not_modified(&self, modified: DateTime<Utc>) -> Response<Body> {
-        let mut response = Response::new(Body::empty());
+        // A length would be that of the whole image (RFC 9110, 8.6), and routers add one of 0 where a body tells it. This
+        // one does not.
+        let nothing = futures_util::stream::empty::<io::Result<Bytes>>();
+        let mut response = Response::new(Body::from_stream(nothing));
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         self.identify(response.headers_mut(), modified);
         response
