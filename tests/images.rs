@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use fixtures::{Architecture, Recipe};
+use fixtures::Recipe;
 use ignition::discovery::HttpUrl;
 use isogen::BaseImage;
 use kindling::http::images::{Embedded, ImageServer};
@@ -34,9 +34,7 @@ impl Server {
     async fn start(policy: Policy, user: Option<String>) -> Self {
         let directory = TempDir::new().unwrap();
         let path = directory.path();
-        let recipe = Recipe::all().find(|recipe| {
-            recipe.architecture() == Architecture::X86_64 && recipe.file_name().contains("2024-12")
-        });
+        let recipe = Recipe::all().find(|recipe| recipe.name() == "2024-12.x86_64");
         std::fs::write(path.join("base.iso"), recipe.expect("a recipe").build()).unwrap();
         let images = json!([{
             "openshift_version": "4.14", "cpu_architecture": "x86_64", "version": VERSION,

@@ -1,6 +1,6 @@
 //! Images over HTTP: which one a URL means, what goes into it, and the plan that is kept for the next range.
 //!
-//! A request for an image comes through four steps. [`artifact`] says what the URL means. [`ImageInputs`] says whether
+//! A request for an image comes through four steps. [`Artifact`] says what the URL means. [`ImageInputs`] says whether
 //! the caller may have it, and in which revision it is now. [`Plans`] has the plan of that revision, or makes it once. What
 //! is left is HTTP, and [`Content`](crate::http::content::Content) does it.
 
