@@ -191,6 +191,7 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use std::fs::File;
+    use std::os::unix::fs::FileExt;
 
     use super::*;
 
@@ -216,6 +217,28 @@ mod tests {
                 "{offset}+{part}"
             );
         }
+    }
+
+    #[test]
+    fn what_was_dropped_is_on_disk() {
+        const TMPFS: u64 = 0x0102_1994;
+        let file = tempfile::tempfile().unwrap();
+        if u64::try_from(rustix::fs::fstatfs(&file).unwrap().f_type) == Ok(TMPFS) {
+            eprintln!("SKIPPED: temporary files are in memory, and stay there");
+            return;
+        }
+        let len = 4 * STEP;
+        file.write_all_at(&vec![7; usize::try_from(len).unwrap()], 0).unwrap();
+        file.sync_all().unwrap();
+        let source = Source::from_file(file, "base").unwrap();
+        let drop_pages = || fadvise(source.as_file().unwrap(), 0, None, Advice::DontNeed).unwrap();
+        drop_pages();
+        assert_eq!(source.residency(extent(0, len)).unwrap(), Residency::OnDisk);
+        source.read_ahead(extent(0, len)).unwrap();
+        assert_eq!(source.residency(extent(0, len)).unwrap(), Residency::InMemory);
+        // It is remembered, and not asked for again for a while.
+        drop_pages();
+        assert_eq!(source.residency(extent(0, len)).unwrap(), Residency::InMemory);
     }
 
     #[test]

@@ -16,3 +16,4 @@ mod ranges;
 mod server;
 #[path = "../support/mod.rs"]
 mod support;
+mod writes;
