@@ -32,7 +32,7 @@ pub struct ImageServer(Arc<Parts>);
 struct Parts {
     /// What URLs may ask for.
     images: Vec<OsImage>,
-    library: Library,
+    live_images: Library,
     inputs: Arc<dyn ImageInputs>,
     plans: Plans,
     /// Where machines reach this server.
@@ -49,7 +49,7 @@ impl ImageServer {
         base_url: HttpUrl,
     ) -> Self {
         let images = images.into_iter().collect();
-        Self(Arc::new(Parts { images, library, inputs, plans: Plans::default(), base_url }))
+        Self(Arc::new(Parts { images, live_images: library, inputs, plans: Plans::default(), base_url }))
     }
 
     /// Its routes.
@@ -60,7 +60,7 @@ impl ImageServer {
     /// The live images.
     #[must_use]
     pub fn library(&self) -> &Library {
-        &self.0.library
+        &self.0.live_images
     }
 
     /// The live image that a version in a URL means: one of that version of its own, else one for that version of

@@ -200,7 +200,7 @@ impl ImageServer {
         let current = self.0.inputs.current(wanted.infra_env, wanted.artifact, &wanted.access).await?;
         let image = self.os_image(&wanted.version, wanted.architecture);
         let image = image.ok_or_else(|| no_such_image(&wanted.version, wanted.architecture))?;
-        let base = self.0.library.base(image).await.map_err(not_ready)?;
+        let base = self.0.live_images.base(image).await.map_err(not_ready)?;
         let what = What::Image(wanted.infra_env, wanted.artifact, Arc::clone(&current.revision));
         let key = PlanKey { what, base: digest(&base)? };
         let planned = self.0.plans.get(key, async || {
@@ -239,7 +239,7 @@ impl ImageServer {
     ) -> Result<Response, Refusal> {
         let image =
             self.os_image(version, architecture).ok_or_else(|| no_such_image(version, architecture))?;
-        let base = self.0.library.base(image).await.map_err(not_ready)?;
+        let base = self.0.live_images.base(image).await.map_err(not_ready)?;
         let key = PlanKey { what: What::File(file), base: digest(&base)? };
         let planned = self.0.plans.get(key, async || {
             let image = Arc::clone(base.image());
