@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::Mutex;
+use tokio::sync::RwLock;
 use uuid::Uuid;
 
 use super::{Changes, Filter, Key, Kind, Outcome, Row, Step, Store, StoreError};
@@ -28,6 +28,11 @@ pub trait Record: Serialize + DeserializeOwned + Clone + Debug + Send + Sync + '
 
     /// The cluster that it belongs to.
     fn cluster(&self) -> Option<Uuid> {
+        None
+    }
+
+    /// The key that the token in its URLs is signed with.
+    fn token_key(&self) -> Option<Uuid> {
         None
     }
 
@@ -56,17 +61,21 @@ pub struct Stored<R> {
 pub struct Records {
     store: Arc<dyn Store>,
     changes: Arc<AtomicU64>,
-    turn: Arc<Mutex<()>>,
+    /// Held by changes beside each other, or by one that goes alone.
+    road: Arc<RwLock<()>>,
 }
 
-/// How often a change starts anew before it gives up. A record that so many change at once is under attack.
+/// How often a change meets others before it goes alone.
+const ATTEMPTS_AMONG_OTHERS: u64 = 2;
+
+/// How often a change starts anew before it gives up. Only other processes can overtake one that goes alone.
 const MOST_ATTEMPTS: u64 = 100;
 
 impl Records {
     /// Over a store.
     #[must_use]
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, changes: Arc::default(), turn: Arc::default() }
+        Self { store, changes: Arc::default(), road: Arc::default() }
     }
 
     /// The store.
@@ -109,8 +118,13 @@ impl Records {
         F: Future<Output = Result<(Change, T), Refusal>>,
     {
         for attempt in 0..MOST_ATTEMPTS {
-            // Who was overtaken twice takes turns with others of whom that is true: one of them always gets through.
-            let _turn = if attempt < 2 { None } else { Some(self.turn.lock().await) };
+            // Otherwise those who are never overtaken could be faster than the same other one for ever.
+            let (_among_others, _alone);
+            if attempt < ATTEMPTS_AMONG_OTHERS {
+                _among_others = self.road.read().await;
+            } else {
+                _alone = self.road.write().await;
+            }
             let (change, value) = plan().await?;
             if change.is_empty() || self.commit(change.0).await? == Outcome::Done {
                 return Ok(value);
@@ -198,7 +212,14 @@ impl Change {
 fn encode<R: Record>(record: &R, generation: i64) -> Row {
     // Records are made of texts, numbers, lists and maps with texts as keys: these always have a JSON form.
     let document = serde_json::to_string(record).unwrap_or_default();
-    Row { key: record.key(), cluster: record.cluster(), deleted: record.is_deleted(), generation, document }
+    Row {
+        key: record.key(),
+        cluster: record.cluster(),
+        token_key: record.token_key(),
+        deleted: record.is_deleted(),
+        generation,
+        document,
+    }
 }
 
 fn decode<R: Record>(row: Row) -> Result<Stored<R>, StoreError> {
