@@ -124,7 +124,10 @@ impl From<StoreError> for Refusal {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "the record is being changed by too many others at once; try again",
             ),
-            _ => Self::internal("the database does not answer"),
+            StoreError::Silent { .. } | StoreError::Closed => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "the database does not answer; try again")
+            }
+            _ => Self::internal("the database failed"),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! the API does otherwise than the one it follows.
 
 pub mod auth;
+mod background;
 pub mod cluster;
 mod error;
 pub mod event;
@@ -26,6 +27,7 @@ pub mod version;
 
 use std::sync::Arc;
 
+pub(crate) use background::in_background;
 pub use error::{GateError, OperationError, Refusal};
 pub(crate) use request::Query;
 pub use secret::Secret;

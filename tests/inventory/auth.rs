@@ -1,5 +1,7 @@
 //! The policy `local`: who reaches what, with tokens as the service itself hands them out.
 
+use std::sync::Arc;
+
 use kindling::inventory::Inventory;
 use kindling::inventory::auth::{KeyTexts, LocalKeys, Policy};
 use reqwest::{Method, RequestBuilder};
@@ -44,6 +46,42 @@ fn url_token(infra_env: &Value) -> String {
 
 async fn as_agent(service: &Service, path: &str, token: &str) -> Answer {
     send(service.request(Method::GET, path).header("X-Secret-Key", token)).await
+}
+
+/// The same records, under another policy.
+fn under(policy: Policy, service: &Service) -> Inventory {
+    let inventory = &service.inventory;
+    Inventory::new(
+        Arc::clone(inventory.records().store()),
+        inventory.files().clone(),
+        inventory.catalogue().clone(),
+        inventory.settings().clone(),
+        policy,
+    )
+}
+
+#[test]
+fn urls_follow_the_key_of_the_policy() {
+    let (policy, token) = local();
+    on_each_database_under(policy.clone(), async |service| {
+        let person = Person { service, token: &token };
+        let made = person.register("/v2/infra-envs", json!({})).await;
+        let path = format!("/v2/infra-envs/{}", id(&made));
+        let get = async || send(person.request(Method::GET, &path)).await.expect(200);
+        assert_eq!(service.inventory.renew_url_tokens().await.unwrap(), 0);
+        assert_eq!(get().await["download_url"], made["download_url"]);
+        let (other, _) = local();
+        assert_eq!(under(other.clone(), service).renew_url_tokens().await.unwrap(), 1);
+        assert_eq!(under(other, service).renew_url_tokens().await.unwrap(), 0);
+        let renewed = get().await;
+        assert_ne!(url_token(&renewed), url_token(&made));
+        assert_ne!(renewed["updated_at"], made["updated_at"]);
+        assert_eq!(under(Policy::Open, service).renew_url_tokens().await.unwrap(), 1);
+        assert_eq!(under(Policy::Open, service).renew_url_tokens().await.unwrap(), 0);
+        assert!(!get().await["download_url"].as_str().unwrap().contains("byapikey"));
+        assert_eq!(service.inventory.renew_url_tokens().await.unwrap(), 1);
+        url_token(&get().await);
+    });
 }
 
 /// Whatever an operation is: nobody comes to it without a token.

@@ -693,3 +693,15 @@ fn an_installed_machine_does_not_boot_the_discovery_image_again() {
         }
     });
 }
+
+#[test]
+fn an_id_that_is_set_is_given_once() {
+    on_each_database_with(
+        |settings| settings.infra_env_id = Some("7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11".parse().unwrap()),
+        async |service| {
+            assert_eq!(register(service, &json!({})).await["id"], "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11");
+            let answer = service.post("/v2/infra-envs", &body(&json!({}))).await;
+            assert_eq!(answer.refused(409), "there is an infra-env 7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11");
+        },
+    );
+}

@@ -21,7 +21,7 @@ use crate::http::content::Content;
 use crate::images::CpuArchitecture;
 use crate::images::library::{Base, NotReady};
 use crate::inventory::id::InfraEnvId;
-use crate::inventory::{Query, Refusal, Secret};
+use crate::inventory::{Query, Refusal, Secret, in_background};
 
 pub(super) fn routes() -> Router<ImageServer> {
     Router::new()
@@ -213,7 +213,7 @@ impl ImageServer {
             let url = self.rootfs_url(image);
             let image = Arc::clone(base.image());
             let changed_at = current.changed_at;
-            in_background(move || {
+            made(move || {
                 let ground = Ground { base: &image, nmstatectl: nmstatectl.as_ref() };
                 let plan = match wanted.artifact {
                     Artifact::FullIso => rendered.full_iso(ground)?,
@@ -244,7 +244,7 @@ impl ImageServer {
         let planned = self.0.plans.get(key, async || {
             let image = Arc::clone(base.image());
             let changed_at = base.changed_at().unwrap_or_default();
-            in_background(move || {
+            made(move || {
                 let plan = match file {
                     BootFile::Kernel => image.kernel()?,
                     BootFile::Rootfs => image.rootfs()?,
@@ -270,14 +270,11 @@ fn planned(
     Ok(Planned { content, sha256: OnceCell::new() })
 }
 
-/// Does work that may take long away from the threads that serve requests.
-async fn in_background<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, DiscoveryError> + Send + 'static,
+/// Makes something of an image away from the threads that serve requests.
+async fn made<T: Send + 'static>(
+    make: impl FnOnce() -> Result<T, DiscoveryError> + Send + 'static,
 ) -> Result<T, Refusal> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done.map_err(|error| made_nothing(&error)),
-        Err(error) => Err(made_nothing(&error)),
-    }
+    in_background(move || make().map_err(|error| made_nothing(&error))).await
 }
 
 /// What a client hears of an image that cannot be made.
@@ -315,7 +312,7 @@ async fn finish(
     }
     let digest = planned.sha256.get_or_try_init(async || {
         let plan = Arc::clone(&planned.content.plan);
-        in_background(move || Ok(plan.sha256()?)).await
+        made(move || Ok(plan.sha256()?)).await
     });
     let name = planned.content.file_name.as_deref().unwrap_or_default();
     let line = format!("{}  {name}\n", digest.await?);

@@ -10,6 +10,8 @@ use aws_lc_rs::signature::{
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use jsonwebtoken::{DecodingKey, EncodingKey};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
 
 use crate::inventory::Secret;
 
@@ -97,6 +99,7 @@ impl KeyTexts {
 /// The key pair of a service. Its clones are the same one.
 #[derive(Clone)]
 pub struct LocalKeys {
+    id: Uuid,
     pub(super) signing: EncodingKey,
     pub(super) verifying: DecodingKey,
 }
@@ -123,10 +126,22 @@ impl LocalKeys {
         }
         let pkcs8 = pair.to_pkcs8v1().map_err(|_| KeyError::NoP256(KeyHalf::Private))?;
         Ok(Self {
+            id: id_of(pair.public_key().as_ref()),
             signing: EncodingKey::from_ec_der(pkcs8.as_ref()),
             verifying: DecodingKey::from_ec_der(pair.public_key().as_ref()),
         })
     }
+
+    /// What names the pair. It tells nothing of the private key.
+    pub(super) fn id(&self) -> Uuid {
+        self.id
+    }
+}
+
+/// What names a key pair: a digest of its public key.
+fn id_of(public: &[u8]) -> Uuid {
+    let digest: [u8; 32] = Sha256::digest(public).into();
+    uuid::Builder::from_custom_bytes(digest.first_chunk().copied().unwrap_or_default()).into_uuid()
 }
 
 /// Two keys belong together if one confirms what the other signs.

@@ -15,6 +15,7 @@ mod token;
 use std::fmt;
 
 use axum::http::StatusCode;
+use uuid::Uuid;
 
 pub(crate) use caller::{
     Agent, Caller, Downloader, EventSource, Files, Initrd, Lister, Logs, Reader, User, UserOrAgent,
@@ -134,6 +135,14 @@ impl Policy {
         match self {
             Self::Open => None,
             Self::Local(local) => Some(local.keys().infra_env_token(infra_env)),
+        }
+    }
+
+    /// The key that tokens for URLs are signed with, if the policy wants any.
+    pub(crate) fn token_key(&self) -> Option<Uuid> {
+        match self {
+            Self::Open => None,
+            Self::Local(local) => Some(local.keys().id()),
         }
     }
 

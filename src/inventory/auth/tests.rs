@@ -45,7 +45,7 @@ struct Site {
 fn row(kind: Kind, parent: Option<Uuid>, id: Uuid, cluster: Option<ClusterId>) -> Row {
     let key = Key { kind, parent, id };
     let cluster = cluster.map(|id| id.0);
-    Row { key, cluster, deleted: false, generation: 1, document: "{}".to_owned() }
+    Row { key, cluster, token_key: None, deleted: false, generation: 1, document: "{}".to_owned() }
 }
 
 async fn apply(inventory: &Inventory, steps: Vec<Step>) {

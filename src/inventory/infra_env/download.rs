@@ -8,13 +8,13 @@ use sha2::{Digest, Sha256};
 
 use super::model::PresignedUrl;
 use super::record::InfraEnvRecord;
-use super::rules::{in_background, refused};
+use super::rules::refused;
 use super::urls;
 use crate::discovery::Inputs;
 use crate::images::{CpuArchitecture, ImageType};
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::time::Millis;
-use crate::inventory::{Inventory, Refusal};
+use crate::inventory::{Inventory, Refusal, in_background};
 
 /// A file of an infra-env.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

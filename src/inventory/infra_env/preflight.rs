@@ -7,10 +7,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::record::InfraEnvRecord;
-use super::rules::{in_background, refused};
+use super::rules::refused;
 use super::static_network;
 use crate::inventory::id::InfraEnvId;
-use crate::inventory::{Inventory, Refusal};
+use crate::inventory::{Inventory, Refusal, in_background};
 
 /// All findings in the networks and in the config of an infra-env.
 #[derive(Clone, Debug, Serialize, ToSchema)]

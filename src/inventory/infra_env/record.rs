@@ -36,6 +36,9 @@ pub struct InfraEnvRecord {
     /// The token in the URLs of its images, where the policy wants one.
     #[serde(default)]
     pub url_token: Secret,
+    /// The key that `url_token` is signed with.
+    #[serde(default)]
+    pub token_key: Option<Uuid>,
     /// When it was made.
     pub created_at: Micros,
     /// When it changed last.
@@ -84,5 +87,9 @@ impl Record for InfraEnvRecord {
 
     fn cluster(&self) -> Option<Uuid> {
         self.cluster_id.map(|id| id.0)
+    }
+
+    fn token_key(&self) -> Option<Uuid> {
+        self.token_key
     }
 }

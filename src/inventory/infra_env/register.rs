@@ -10,7 +10,7 @@ use super::rules::PullSecretOf;
 use super::{event, static_network};
 use crate::images::{CpuArchitecture, ImageType};
 use crate::inventory::id::InfraEnvId;
-use crate::inventory::store::Change;
+use crate::inventory::store::{Change, Record};
 use crate::inventory::time::Micros;
 use crate::inventory::{Inventory, Refusal, Secret};
 
@@ -60,12 +60,17 @@ impl Inventory {
             image_changed_at: now,
             signing_key: fresh_key()?,
             url_token: self.policy().url_token(id).unwrap_or_default(),
+            token_key: self.policy().token_key(),
             created_at: now,
             updated_at: now,
         };
         self.records()
             .change(|| async {
                 let mut change = Change::new();
+                // Only an id that is set can be there already.
+                if self.records().store().is_there(record.key()).await? {
+                    return Err(Refusal::conflict(format!("there is an infra-env {id}")));
+                }
                 change.insert(&record);
                 if let Some(cluster) = &cluster {
                     change.require(cluster);

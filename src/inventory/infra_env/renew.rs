@@ -1,48 +1,43 @@
 //! Tokens in the URLs of infra-envs after the policy, or its key, has changed.
 
-use super::{Filter, InfraEnvRecord, Kind};
+use super::{InfraEnvRecord, Kind};
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::store::{Change, Stored};
 use crate::inventory::time::Micros;
 use crate::inventory::{Inventory, Refusal, Secret};
 
 impl Inventory {
-    /// Gives a new token to each infra-env whose own one the policy does not take, and none where the policy wants none. To
+    /// Gives a new token to each infra-env whose own one is signed with another key, and none where the policy wants none. To
     /// be done before requests are served. Says how many infra-envs have other URLs than before.
     ///
     /// # Errors
     ///
     /// When the database fails.
     pub async fn renew_url_tokens(&self) -> Result<usize, Refusal> {
-        let stored: Vec<Stored<InfraEnvRecord>> = self.records().list(Filter::all(Kind::InfraEnv)).await?;
-        let is_outdated =
-            |record: &InfraEnvRecord| !self.policy().takes_url_token(record.id, &record.url_token);
-        let outdated: Vec<InfraEnvId> = stored
-            .into_iter()
-            .map(|stored| stored.record)
-            .filter(is_outdated)
-            .map(|record| record.id)
-            .collect();
-        for id in &outdated {
-            let token = self.policy().url_token(*id).unwrap_or_default();
-            self.renew_url_token(*id, &token).await?;
+        let outdated =
+            self.records().store().signed_otherwise(Kind::InfraEnv, self.policy().token_key()).await?;
+        for key in &outdated {
+            let id = InfraEnvId(key.id);
+            let token = self.policy().url_token(id).unwrap_or_default();
+            self.renew_url_token(id, &token).await?;
         }
         Ok(outdated.len())
     }
 
     async fn renew_url_token(&self, id: InfraEnvId, token: &Secret) -> Result<(), Refusal> {
+        let token_key = self.policy().token_key();
         self.records()
             .change(|| async {
                 let mut change = Change::new();
                 let found = self.records().find::<InfraEnvRecord>(None, id.0).await?;
                 // Another replica may have been here, or somebody who has no more use for it.
-                let outdated =
-                    found.filter(|stored| !self.policy().takes_url_token(id, &stored.record.url_token));
+                let outdated = found.filter(|stored| stored.record.token_key != token_key);
                 if let Some(Stored { record, generation }) = outdated {
                     let now = Micros::now();
                     // The token is in the images too: machines have it from there.
                     let record = InfraEnvRecord {
                         url_token: token.clone(),
+                        token_key,
                         image_generation: record.image_generation + 1,
                         image_changed_at: now,
                         updated_at: now,

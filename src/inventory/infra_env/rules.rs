@@ -14,7 +14,7 @@ use crate::inventory::id::InfraEnvId;
 use crate::inventory::rules::{
     RequiredRegistries, check_ntp_sources, check_proxies, check_pull_secret, check_ssh_keys,
 };
-use crate::inventory::{Inventory, Refusal, Secret};
+use crate::inventory::{Inventory, Refusal, Secret, in_background};
 
 /// What is said before the reason of a pull secret that is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,19 +104,6 @@ impl Inventory {
         let networks = inputs.networks(self.keyfiles()).map_err(refused)?;
         inputs.config(DiscoveryImage::Full, &networks).map_err(refused)?;
         Ok(())
-    }
-}
-
-/// Does work that may take long away from the threads that serve requests.
-pub(super) async fn in_background<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
-) -> Result<T, Refusal> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(error) => {
-            tracing::error!(%error, "work in the background ended early");
-            Err(Refusal::internal("the service failed at the work for this request"))
-        }
     }
 }
 

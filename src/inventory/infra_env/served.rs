@@ -8,12 +8,12 @@ use axum::http::StatusCode;
 use ignition::discovery::ImageType as DiscoveryImage;
 
 use super::record::InfraEnvRecord;
-use super::rules::{in_background, refused};
+use super::rules::refused;
 use crate::discovery::Rendered;
 use crate::inventory::auth::{AuthKind, Policy, Scope};
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::recent::Recent;
-use crate::inventory::{Inventory, Refusal, Secret};
+use crate::inventory::{Inventory, Refusal, Secret, in_background};
 
 /// How many infra-envs are kept at least.
 const MOST_KEPT: usize = 1024;

@@ -72,6 +72,8 @@ pub struct Row {
     pub key: Key,
     /// The cluster that it belongs to.
     pub cluster: Option<Uuid>,
+    /// The key that the token in its URLs is signed with.
+    pub token_key: Option<Uuid>,
     /// Whether it is deleted, and kept for a while.
     pub deleted: bool,
     /// How often it was written.
@@ -258,6 +260,9 @@ pub trait Store: fmt::Debug + Send + Sync {
 
     /// Records in the order of their making.
     async fn list(&self, filter: Filter) -> Result<Vec<Row>, StoreError>;
+
+    /// The records of a kind with a token that is signed with another key; those with any token, if there is no key.
+    async fn signed_otherwise(&self, kind: Kind, key: Option<Uuid>) -> Result<Vec<Key>, StoreError>;
 
     /// Whether a record is there and not deleted.
     async fn is_there(&self, key: Key) -> Result<bool, StoreError>;

@@ -98,7 +98,14 @@ fn host_of(infra_env: Key) -> Key {
 
 /// A record as it is when it was just inserted.
 fn row(key: Key) -> Row {
-    Row { key, cluster: None, deleted: false, generation: 1, document: r#"{"a":1}"#.to_owned() }
+    Row {
+        key,
+        cluster: None,
+        token_key: None,
+        deleted: false,
+        generation: 1,
+        document: r#"{"a":1}"#.to_owned(),
+    }
 }
 
 fn deleted(key: Key, generation: i64) -> Row {

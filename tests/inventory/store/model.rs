@@ -91,6 +91,7 @@ impl Plan {
         let row = |key: usize, content: &Content| Row {
             key: keys[key],
             cluster: content.cluster.map(|cluster| world.clusters[cluster]),
+            token_key: None,
             deleted: content.deleted,
             generation: content.generation,
             document: content.document.clone(),

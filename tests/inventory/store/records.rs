@@ -1,5 +1,7 @@
 //! Records: one, many, and changes of them.
 
+use std::collections::BTreeSet;
+
 use kindling::inventory::Refusal;
 use kindling::inventory::event::{Event, EventQuery, Severity};
 use kindling::inventory::store::{Change, Changes, Filter, Kind, Outcome, Row, Step, Store, StoreError};
@@ -113,6 +115,27 @@ fn the_columns_follow_the_record() {
         assert_eq!(fixture.get(key).await, Some(moved));
         fixture.done([Step::Replace(Row { generation: 3, ..row(key) })]).await;
         assert_eq!(fixture.get(key).await, Some(Row { generation: 3, ..row(key) }));
+    });
+}
+
+#[test]
+fn records_are_found_by_the_key_that_is_not_theirs() {
+    on_each_store(async |fixture| {
+        let (old, new) = (Uuid::new_v4(), Uuid::new_v4());
+        let [unsigned, by_old, by_new, moving] = [infra_env(), infra_env(), infra_env(), infra_env()];
+        let signed = |key, by| Step::Insert(Row { token_key: Some(by), ..row(key) });
+        let other_kind = signed(cluster(), old);
+        let steps =
+            [Step::Insert(row(unsigned)), signed(by_old, old), signed(by_new, new), signed(moving, old)];
+        fixture.done(steps.into_iter().chain([other_kind])).await;
+        let otherwise = async |key| {
+            let found = fixture.store.signed_otherwise(Kind::InfraEnv, key).await.unwrap();
+            found.into_iter().collect::<BTreeSet<_>>()
+        };
+        assert_eq!(otherwise(Some(new)).await, BTreeSet::from([unsigned, by_old, moving]));
+        assert_eq!(otherwise(None).await, BTreeSet::from([by_old, by_new, moving]));
+        fixture.done([Step::Replace(Row { token_key: Some(new), generation: 2, ..row(moving) })]).await;
+        assert_eq!(otherwise(Some(new)).await, BTreeSet::from([unsigned, by_old]));
     });
 }
 

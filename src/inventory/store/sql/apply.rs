@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use chrono::Utc;
 use sqlx::AnyConnection;
 
-use super::rows::{any_of, named};
+use super::rows::{any_of, named, text_of};
 use super::{AnyQuery, Dialect, events};
 use crate::inventory::event::Event;
 use crate::inventory::store::{Changes, Key, Outcome, Row, Step, StoreError};
@@ -125,11 +125,12 @@ fn require(key: Key, dialect: Dialect, is_written: bool) -> AnyQuery {
 
 fn insert(row: &Row, made_at: i64) -> AnyQuery {
     let query = sqlx::query(
-        "INSERT INTO records (kind, parent, id, cluster_id, deleted, generation, made_at, document) \
-         VALUES ($1, $2, $3, $4, $5, 1, $6, $7) ON CONFLICT DO NOTHING",
+        "INSERT INTO records (kind, parent, id, cluster_id, token_key, deleted, generation, made_at, document) \
+         VALUES ($1, $2, $3, $4, $5, $6, 1, $7, $8) ON CONFLICT DO NOTHING",
     );
     named(query, row.key)
         .bind(row.cluster.map(|id| id.to_string()))
+        .bind(text_of(row.token_key))
         .bind(i64::from(row.deleted))
         .bind(made_at)
         .bind(row.document.clone())
@@ -137,11 +138,12 @@ fn insert(row: &Row, made_at: i64) -> AnyQuery {
 
 fn replace(row: &Row) -> AnyQuery {
     let query = sqlx::query(
-        "UPDATE records SET cluster_id = $4, deleted = $5, generation = $6, document = $7 \
-         WHERE kind = $1 AND parent = $2 AND id = $3 AND generation = $6 - 1",
+        "UPDATE records SET cluster_id = $4, token_key = $5, deleted = $6, generation = $7, document = $8 \
+         WHERE kind = $1 AND parent = $2 AND id = $3 AND generation = $7 - 1",
     );
     named(query, row.key)
         .bind(row.cluster.map(|id| id.to_string()))
+        .bind(text_of(row.token_key))
         .bind(i64::from(row.deleted))
         .bind(row.generation)
         .bind(row.document.clone())

@@ -17,8 +17,9 @@ use async_trait::async_trait;
 use sqlx::any::AnyPoolOptions;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::{Any, AnyConnection, AnyPool, Connection, Executor};
+use uuid::Uuid;
 
-use super::{Changes, Filter, Key, Outcome, Row, Store, StoreError};
+use super::{Changes, Filter, Key, Kind, Outcome, Row, Store, StoreError};
 use crate::inventory::event::{EventPage, EventQuery};
 use apply::{Prepared, apply};
 use place::{OwnedFile, Place, without_password};
@@ -229,6 +230,10 @@ impl Store for SqlStore {
 
     async fn list(&self, filter: Filter) -> Result<Vec<Row>, StoreError> {
         answer("records are listed", rows::list(&self.pool, filter)).await
+    }
+
+    async fn signed_otherwise(&self, kind: Kind, key: Option<Uuid>) -> Result<Vec<Key>, StoreError> {
+        answer("records are listed", rows::signed_otherwise(&self.pool, kind, key)).await
     }
 
     async fn is_there(&self, key: Key) -> Result<bool, StoreError> {

@@ -7,19 +7,24 @@ use uuid::Uuid;
 use super::AnyQuery;
 use crate::inventory::store::{Filter, Key, Kind, Row};
 
-/// The parent as its column has it.
-fn parent_text(parent: Option<Uuid>) -> String {
-    parent.map(|id| id.to_string()).unwrap_or_default()
+/// An id as a column has it in which '' stands for none.
+pub(super) fn text_of(id: Option<Uuid>) -> String {
+    id.map(|id| id.to_string()).unwrap_or_default()
+}
+
+fn id_of(text: &str) -> Result<Option<Uuid>, sqlx::Error> {
+    let id = Some(text).filter(|text| !text.is_empty()).map(str::parse).transpose();
+    id.map_err(|error| sqlx::Error::Decode(Box::new(error)))
 }
 
 /// Binds the values of a statement that names a record with `$1` to `$3`.
 pub(super) fn named(query: AnyQuery, key: Key) -> AnyQuery {
-    query.bind(key.kind.as_str()).bind(parent_text(key.parent)).bind(key.id.to_string())
+    query.bind(key.kind.as_str()).bind(text_of(key.parent)).bind(key.id.to_string())
 }
 
 fn select(key: Key) -> AnyQuery {
     let query = sqlx::query(
-        "SELECT parent, id, cluster_id, deleted, generation, document FROM records \
+        "SELECT parent, id, cluster_id, token_key, deleted, generation, document FROM records \
          WHERE kind = $1 AND parent = $2 AND id = $3",
     );
     named(query, key)
@@ -63,7 +68,7 @@ macro_rules! filtered {
 fn select_all(filter: Filter) -> AnyQuery {
     filtered!(
         filter,
-        "SELECT parent, id, cluster_id, deleted, generation, document FROM records",
+        "SELECT parent, id, cluster_id, token_key, deleted, generation, document FROM records",
         " ORDER BY made_at, id"
     )
 }
@@ -77,14 +82,35 @@ pub(super) fn any_of(filter: Filter) -> AnyQuery {
     filtered!(filter, "SELECT id FROM records", " LIMIT 1")
 }
 
+/// A statement that names the records of a kind with a token of another key.
+fn select_signed_otherwise(kind: Kind, key: Option<Uuid>) -> AnyQuery {
+    // All others are before or behind it in the index.
+    let sql = "SELECT parent, id FROM records WHERE kind = $1 AND token_key < $2 \
+               UNION ALL SELECT parent, id FROM records WHERE kind = $1 AND token_key > $2";
+    sqlx::query(sql).bind(kind.as_str()).bind(text_of(key))
+}
+
+pub(super) async fn signed_otherwise(
+    pool: &AnyPool,
+    kind: Kind,
+    key: Option<Uuid>,
+) -> Result<Vec<Key>, sqlx::Error> {
+    let rows = select_signed_otherwise(kind, key).fetch_all(pool).await?;
+    rows.iter().map(|row| name(kind, row)).collect()
+}
+
+fn name(kind: Kind, row: &AnyRow) -> Result<Key, sqlx::Error> {
+    let id: &str = row.try_get("id")?;
+    let id = id.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+    Ok(Key { kind, parent: id_of(row.try_get("parent")?)?, id })
+}
+
 fn record(kind: Kind, row: &AnyRow) -> Result<Row, sqlx::Error> {
-    let id = |text: String| text.parse::<Uuid>().map_err(|error| sqlx::Error::Decode(Box::new(error)));
-    let parent: String = row.try_get("parent")?;
-    let parent = Some(parent).filter(|parent| !parent.is_empty()).map(id).transpose()?;
-    let cluster: Option<String> = row.try_get("cluster_id")?;
+    let cluster: Option<&str> = row.try_get("cluster_id")?;
     Ok(Row {
-        key: Key { kind, parent, id: id(row.try_get("id")?)? },
-        cluster: cluster.map(id).transpose()?,
+        key: name(kind, row)?,
+        cluster: id_of(cluster.unwrap_or_default())?,
+        token_key: id_of(row.try_get("token_key")?)?,
         deleted: row.try_get::<i64, _>("deleted")? != 0,
         generation: row.try_get("generation")?,
         document: row.try_get("document")?,
@@ -135,6 +161,11 @@ mod tests {
                 let plan = plan(&store.pool, query).await;
                 assert!(plan.starts_with("SEARCH records USING INDEX") && plan.contains(index), "{plan}");
             }
+        }
+        let plan = plan(&store.pool, select_signed_otherwise(Kind::InfraEnv, Some(id))).await;
+        for range in ["(kind=? AND token_key<?)", "(kind=? AND token_key>?)"] {
+            let step = format!("SEARCH records USING COVERING INDEX records_of_token_key {range}");
+            assert!(plan.contains(&step), "{plan}");
         }
         store.close().await;
     }
