@@ -9,3 +9,4 @@ pub mod discovery;
 pub mod http;
 pub mod images;
 pub mod inventory;
+mod recent;

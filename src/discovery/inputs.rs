@@ -4,7 +4,7 @@ use ignition::discovery::ipxe::{Architecture, Credential, NetworkBoot};
 use ignition::discovery::kernel_arguments::KernelArguments;
 use ignition::discovery::{Composed, Discovery, HttpUrl, ImageType, InfraEnv, InputError, Service};
 use ignition::network::{
-    EntryKind, Generation, HostNetwork, InitrdOptions, KeyfileCache, NetworkEntry, Networks,
+    EntryKind, Generation, HostNetwork, InitrdOptions, KeyfileCache, MacAddr, NetworkEntry, Networks,
 };
 use ignition::spec::Spec;
 use isogen::initrd::Entry;
@@ -44,6 +44,17 @@ pub fn newest_spec(version: &str) -> Spec {
 }
 
 impl Inputs {
+    /// The same for one machine alone: of the networks, only the one with that address. Nothing if none has it.
+    #[must_use]
+    pub fn of_machine(mut self, mac: MacAddr) -> Option<Self> {
+        let has_it = |host: &HostNetwork| {
+            let interfaces = host.interfaces().unwrap_or_default();
+            interfaces.iter().any(|interface| interface.mac_address.parse() == Ok(mac))
+        };
+        self.hosts.retain(has_it);
+        (!self.hosts.is_empty()).then_some(self)
+    }
+
     /// The files of the machines' networks. They take most of the time, and none if the cache knows them.
     ///
     /// # Errors

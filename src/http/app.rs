@@ -5,7 +5,7 @@ use std::any::Any;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Extensions, HeaderMap, StatusCode, Version, header};
-use axum::middleware::from_fn;
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use tower_http::CompressionLevel;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -38,7 +38,8 @@ pub fn app(inventory: &Inventory, images: Option<&ImageServer>) -> Router {
         Some(cors) => app.layer(cors),
         None => app,
     };
-    app.layer(from_fn(follow))
+    let metrics = images.map(|images| images.metrics().clone()).unwrap_or_default();
+    app.layer(from_fn_with_state(metrics, follow))
 }
 
 /// Files go as they are: most are packed already, and who fetches one wants to know its length.

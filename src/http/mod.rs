@@ -5,15 +5,19 @@
 
 mod app;
 mod body;
+mod client;
 pub mod content;
 mod health;
 pub mod images;
+mod metrics;
 mod origin;
 mod redacted;
 mod request;
 mod server;
 
 pub use app::app;
+pub use client::Client;
 pub use content::{BodyMode, Content};
+pub use metrics::Metrics;
 pub use redacted::Redacted;
 pub use server::{Limits, serve, serve_within};

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -10,6 +10,7 @@ use tracing::Instrument;
 use uuid::Uuid;
 
 use super::Redacted;
+use super::metrics::{Area, Metrics};
 
 /// The header with the id of a request. Whoever sends one finds it in the log; a request without has one of ours from here
 /// on. It is not sent back.
@@ -18,20 +19,33 @@ const ID: HeaderName = HeaderName::from_static("x-request-id");
 const MAX_ID: usize = 128;
 
 /// Follows a request on its way. Everything that is logged about it has its id.
-pub(super) async fn follow(mut request: Request, next: Next) -> Response {
+pub(super) async fn follow(State(metrics): State<Metrics>, mut request: Request, next: Next) -> Response {
     let id = identify(&mut request);
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let begun = Instant::now();
     let span = tracing::info_span!("request", id);
     let response = next.run(request).instrument(span.clone()).await;
-    tracing::info!(
-        parent: &span,
-        %method,
-        uri = %Redacted(&uri),
-        status = response.status().as_u16(),
-        micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX),
-        "answered"
-    );
+    let (status, after) = (response.status(), begun.elapsed());
+    let area = Area::of(uri.path());
+    metrics.answered(area, status, after);
+    macro_rules! tell {
+        ($level:ident) => {
+            tracing::$level!(
+                parent: &span,
+                %method,
+                uri = %Redacted(&uri),
+                status = status.as_u16(),
+                micros = u64::try_from(after.as_micros()).unwrap_or(u64::MAX),
+                "answered"
+            )
+        };
+    }
+    // A machine reads its image in thousands of requests. What it reads is told once, and in boot traces.
+    if area == Area::Images && status.is_success() {
+        tell!(debug);
+    } else {
+        tell!(info);
+    }
     response
 }
 

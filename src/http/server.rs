@@ -13,6 +13,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tower::{Service, service_fn};
 
+use super::Client;
 use super::body::Finished;
 
 /// How long the server waits after it could not take a connection, for lack of file descriptors mostly: others have to end
@@ -88,8 +89,10 @@ pub async fn serve_within(
 fn begin(limits: Limits, stream: TcpStream, router: &Router, graceful: &GracefulShutdown) {
     let _ = stream.set_nodelay(true);
     let router = router.clone();
-    let service = service_fn(move |request: Request<Incoming>| {
+    let client = Client(stream.peer_addr().ok().map(|address| address.ip()));
+    let service = service_fn(move |mut request: Request<Incoming>| {
         let mut router = router.clone();
+        request.extensions_mut().insert(client);
         async move { router.call(Finished::of(request).map(axum::body::Body::new)).await }
     });
     let connection = http1::Builder::new()

@@ -15,7 +15,6 @@ pub mod id;
 pub mod infra_env;
 pub mod logs;
 mod not_implemented;
-mod recent;
 mod request;
 mod routes;
 mod rules;

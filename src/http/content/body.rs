@@ -49,6 +49,14 @@ pub(super) enum Piece {
 }
 
 impl Piece {
+    /// The range of the plan, if it is one.
+    pub(super) fn range(&self) -> Option<&Range<u64>> {
+        match self {
+            Self::Range(range) => Some(range),
+            Self::Text(_) => None,
+        }
+    }
+
     /// The number of bytes.
     pub(super) fn len(&self) -> u64 {
         match self {

@@ -12,6 +12,7 @@ pub mod range;
 mod residency;
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
@@ -31,6 +32,11 @@ use range::{RangeRequest, Selection};
 const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("private, no-cache");
 /// The media type of what has none that a header could hold.
 const OCTETS: HeaderValue = HeaderValue::from_static("application/octet-stream");
+
+/// The bytes of a representation that an answer is about, from the first to the last: in the extensions of answers that
+/// have a body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span(pub Range<u64>);
 
 /// A representation: bytes with an identity.
 #[derive(Debug, Clone)]
@@ -180,13 +186,18 @@ impl Answer {
 
     fn response(self, content: &Content, is_head: bool, mode: BodyMode) -> io::Result<Response<Body>> {
         let len = self.pieces.iter().map(Piece::len).sum::<u64>();
-        let body = if is_head || len == 0 {
+        let has_body = !is_head && len > 0;
+        let span = self.span().filter(|_| has_body);
+        let body = if has_body {
+            Body::new(PlanBody::new(Arc::clone(&content.plan), self.pieces, mode)?)
+        } else {
             content.plan.source().stamp()?;
             Body::empty()
-        } else {
-            Body::new(PlanBody::new(Arc::clone(&content.plan), self.pieces, mode)?)
         };
         let mut response = Response::new(body);
+        if let Some(span) = span {
+            response.extensions_mut().insert(Span(span));
+        }
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         headers.reserve(8);
@@ -194,6 +205,15 @@ impl Answer {
         put(headers, header::CONTENT_RANGE, self.range);
         put(headers, header::CONTENT_TYPE, self.media_type);
         Ok(response)
+    }
+}
+
+impl Answer {
+    fn span(&self) -> Option<Range<u64>> {
+        let ranges = || self.pieces.iter().filter_map(Piece::range);
+        let first = ranges().map(|range| range.start).min()?;
+        let end = ranges().map(|range| range.end).max()?;
+        Some(first..end)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use ignition::discovery::ImageType as DiscoveryImage;
 
+use crate::images::CpuArchitecture;
+
 /// An image of an infra-env, or a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Artifact {
@@ -16,13 +18,36 @@ pub enum Artifact {
 }
 
 impl Artifact {
-    /// The image of a file name, as it stands at the end of a short URL.
+    /// All that a live image of an architecture gives.
+    pub fn all(architecture: CpuArchitecture) -> impl Iterator<Item = Self> {
+        let is_z = architecture == CpuArchitecture::S390x;
+        [Self::FullIso, Self::MinimalIso, Self::Initrd]
+            .into_iter()
+            .chain(is_z.then_some(Self::InitrdAddrsize))
+    }
+
+    /// The ISO of a file name, as it stands at the end of a short URL of the assisted image service.
     #[must_use]
-    pub fn of_file(name: &str) -> Option<Self> {
-        match name {
-            "full.iso" => Some(Self::FullIso),
-            "minimal.iso" => Some(Self::MinimalIso),
-            _ => None,
+    pub fn of_iso(name: &str) -> Option<Self> {
+        Self::of_name(name).filter(|artifact| matches!(artifact, Self::FullIso | Self::MinimalIso))
+    }
+
+    /// The image of a name, as it stands at the end of our own URLs.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        [Self::FullIso, Self::MinimalIso, Self::Initrd, Self::InitrdAddrsize]
+            .into_iter()
+            .find(|artifact| artifact.name() == name)
+    }
+
+    /// Its name in our own URLs.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::FullIso => "full.iso",
+            Self::MinimalIso => "minimal.iso",
+            Self::Initrd => "initrd",
+            Self::InitrdAddrsize => "initrd.addrsize",
         }
     }
 
@@ -77,14 +102,25 @@ pub enum BootFile {
 }
 
 impl BootFile {
+    /// All that a live image of an architecture gives.
+    pub fn all(architecture: CpuArchitecture) -> impl Iterator<Item = Self> {
+        let is_z = architecture == CpuArchitecture::S390x;
+        [Self::Kernel, Self::Rootfs].into_iter().chain(is_z.then_some(Self::LoadList))
+    }
+
     /// The file of a name, as it stands in a URL.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
-        match name {
-            "kernel" => Some(Self::Kernel),
-            "rootfs" => Some(Self::Rootfs),
-            "ins-file" => Some(Self::LoadList),
-            _ => None,
+        [Self::Kernel, Self::Rootfs, Self::LoadList].into_iter().find(|file| file.name() == name)
+    }
+
+    /// Its name in URLs.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::Rootfs => "rootfs",
+            Self::LoadList => "ins-file",
         }
     }
 

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use ignition::network::MacAddr;
 
 use super::Artifact;
 use super::inputs::{Access, Current, ImageInputs, Origin};
 use crate::discovery::Rendered;
+use crate::images::CpuArchitecture;
 use crate::inventory::id::InfraEnvId;
+use crate::inventory::infra_env::IpxeScript;
 use crate::inventory::{Inventory, Refusal};
 
 /// Inputs from the inventory of this process.
@@ -43,10 +46,28 @@ impl ImageInputs for Embedded {
         })
     }
 
-    async fn rendered(&self, current: &Current, artifact: Artifact) -> Result<Rendered, Refusal> {
-        match &current.origin {
-            Origin::Record(record) => self.0.render(Arc::clone(record), artifact.config()).await,
-            Origin::Rendered(rendered) => Ok(Rendered::clone(rendered)),
-        }
+    async fn rendered(
+        &self,
+        current: &Current,
+        artifact: Artifact,
+        machine: Option<MacAddr>,
+    ) -> Result<Rendered, Refusal> {
+        let Origin::Record(record) = &current.origin else { return Err(foreign()) };
+        self.0.render(Arc::clone(record), artifact.config(), machine).await
     }
+
+    async fn live_image(&self, current: &Current) -> Result<(String, CpuArchitecture), Refusal> {
+        let Origin::Record(record) = &current.origin else { return Err(foreign()) };
+        Ok((record.image.os_image.clone(), record.cpu_architecture))
+    }
+
+    async fn ipxe_script(&self, id: InfraEnvId, _current: &Current) -> Result<String, Refusal> {
+        let script = self.0.ipxe_script(id, IpxeScript::DiscoveryImageAlways, None).await?;
+        Ok(String::from_utf8_lossy(&script.contents).into_owned())
+    }
+}
+
+/// What another inventory said of an infra-env means nothing to this one.
+fn foreign() -> Refusal {
+    Refusal::internal("the infra-env is of another inventory")
 }

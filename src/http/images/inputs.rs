@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use ignition::network::MacAddr;
 
 use super::Artifact;
 use crate::discovery::Rendered;
+use crate::images::CpuArchitecture;
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::infra_env::InfraEnvRecord;
 use crate::inventory::{Refusal, Secret};
@@ -53,6 +55,18 @@ pub trait ImageInputs: fmt::Debug + Send + Sync {
     /// cheap for what was asked for before.
     async fn current(&self, id: InfraEnvId, artifact: Artifact, access: &Access) -> Result<Current, Refusal>;
 
-    /// What goes into an image. This is asked once for each revision.
-    async fn rendered(&self, current: &Current, artifact: Artifact) -> Result<Rendered, Refusal>;
+    /// What goes into an image; with an address, only the network of the machine that has it. This is asked once for each
+    /// revision.
+    async fn rendered(
+        &self,
+        current: &Current,
+        artifact: Artifact,
+        machine: Option<MacAddr>,
+    ) -> Result<Rendered, Refusal>;
+
+    /// The live image of an infra-env: its version, and the processor.
+    async fn live_image(&self, current: &Current) -> Result<(String, CpuArchitecture), Refusal>;
+
+    /// The script with which iPXE boots a machine.
+    async fn ipxe_script(&self, id: InfraEnvId, current: &Current) -> Result<String, Refusal>;
 }

@@ -7,8 +7,13 @@
 mod artifact;
 mod embedded;
 mod inputs;
+mod listing;
 mod plans;
 mod routes;
+mod serving;
+mod trace;
+mod wanted;
+mod watched;
 
 use std::sync::Arc;
 
@@ -17,12 +22,17 @@ use axum::Router;
 pub use artifact::{Artifact, BootFile};
 pub use embedded::Embedded;
 pub use inputs::{Access, Current, ImageInputs, Origin};
-pub use plans::Plans;
+pub use plans::{Plans, What};
 
+use crate::http::metrics::Metrics;
 use crate::images::library::Library;
 use crate::images::{CpuArchitecture, OsImage};
 use crate::inventory::Refusal;
 use ignition::discovery::HttpUrl;
+use trace::Traces;
+
+/// The name of the script with which iPXE boots the machines of an infra-env, in our own URLs.
+const SCRIPT: &str = "script.ipxe";
 
 /// Serves images. Clones are the same server.
 #[derive(Clone, Debug)]
@@ -35,6 +45,8 @@ struct Parts {
     live_images: Library,
     inputs: Arc<dyn ImageInputs>,
     plans: Plans,
+    traces: Traces,
+    metrics: Metrics,
     /// Where machines reach this server.
     base_url: HttpUrl,
 }
@@ -49,12 +61,19 @@ impl ImageServer {
         base_url: HttpUrl,
     ) -> Self {
         let images = images.into_iter().collect();
-        Self(Arc::new(Parts { images, live_images: library, inputs, plans: Plans::default(), base_url }))
+        let (plans, traces, metrics) = Default::default();
+        Self(Arc::new(Parts { images, live_images: library, inputs, plans, traces, metrics, base_url }))
     }
 
     /// Its routes.
     pub fn router(&self) -> Router {
         routes::routes().with_state(self.clone())
+    }
+
+    /// What it counts.
+    #[must_use]
+    pub fn metrics(&self) -> &Metrics {
+        &self.0.metrics
     }
 
     /// The live images.

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use isogen::Digest;
+use ignition::network::MacAddr;
+use isogen::{BaseImage, Digest};
 use tokio::sync::OnceCell;
 
 use super::{Artifact, BootFile};
@@ -11,25 +12,47 @@ use crate::http::content::Content;
 use crate::inventory::Refusal;
 use crate::inventory::id::InfraEnvId;
 
-/// What names a plan: what it is, and the digest of the base.
+/// What names a plan: what it is, of which infra-env in which revision, and the digest of the base.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PlanKey {
     pub(super) what: What,
+    pub(super) revision: Option<(InfraEnvId, Arc<str>)>,
     pub(super) base: Digest,
 }
 
 /// What a plan is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum What {
-    /// An image of an infra-env in a revision.
-    Image(InfraEnvId, Artifact, Arc<str>),
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum What {
+    /// An image of an infra-env, for all of its machines or for one.
+    Image(Artifact, Option<MacAddr>),
     /// A file of the base.
     File(BootFile),
+}
+
+impl What {
+    /// Its name in our own URLs.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Image(artifact, _) => artifact.name(),
+            Self::File(file) => file.name(),
+        }
+    }
+
+    /// The machine that it is for alone.
+    pub(super) fn machine(self) -> Option<MacAddr> {
+        match self {
+            Self::Image(_, machine) => machine,
+            Self::File(_) => None,
+        }
+    }
 }
 
 /// A plan as it is served.
 #[derive(Debug)]
 pub(super) struct Planned {
+    pub(super) what: What,
+    pub(super) base: Arc<BaseImage>,
     pub(super) content: Content,
     /// The digest of all bytes, once somebody asked for it.
     pub(super) sha256: OnceCell<Digest>,

@@ -13,8 +13,8 @@ use super::token::{Grant, TokenError, Verified};
 use super::{AuthKind, Scope};
 use crate::inventory::Refusal;
 use crate::inventory::id::InfraEnvId;
-use crate::inventory::recent::Recent;
 use crate::inventory::store::{Key, Kind, Records};
+use crate::recent::Recent;
 
 /// How many tokens are known to be good without another look at their signature. A token of each host of a large site.
 const MOST_SEEN: usize = 4096;

@@ -6,14 +6,15 @@ use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use ignition::discovery::ImageType as DiscoveryImage;
+use ignition::network::MacAddr;
 
 use super::record::InfraEnvRecord;
 use super::rules::refused;
 use crate::discovery::Rendered;
 use crate::inventory::auth::{AuthKind, Policy, Scope};
 use crate::inventory::id::InfraEnvId;
-use crate::inventory::recent::Recent;
 use crate::inventory::{Inventory, Refusal, Secret, in_background};
+use crate::recent::Recent;
 
 /// How many infra-envs are kept at least.
 const MOST_KEPT: usize = 1024;
@@ -94,19 +95,24 @@ impl Inventory {
         Err(Refusal::at_gate(StatusCode::UNAUTHORIZED, "unauthenticated for invalid credentials"))
     }
 
-    /// What goes into a kind of image of an infra-env.
+    /// What goes into a kind of image of an infra-env; with an address, only the network of the machine that has it.
     ///
     /// # Errors
     ///
-    /// When the infra-env gives no valid config.
+    /// When the infra-env gives no valid config, or has no network with that address.
     pub async fn render(
         &self,
         record: Arc<InfraEnvRecord>,
         kind: DiscoveryImage,
+        machine: Option<MacAddr>,
     ) -> Result<Rendered, Refusal> {
         let inventory = self.clone();
         in_background(move || {
-            let inputs = record.inputs(inventory.settings())?;
+            let mut inputs = record.inputs(inventory.settings())?;
+            if let Some(mac) = machine {
+                let none = || Refusal::not_found(format!("no network of this infra-env is for {mac}"));
+                inputs = inputs.of_machine(mac).ok_or_else(none)?;
+            }
             let networks = inputs.networks(inventory.keyfiles()).map_err(refused)?;
             inputs.rendered(kind, &networks).map_err(refused)
         })

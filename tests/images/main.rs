@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
+mod short;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -228,7 +230,14 @@ fn what_is_not_there_is_never_an_image() {
             (format!("/images/{id}/pxe-initrd"), 400),
             ("/boot-artifacts/kernel".to_owned(), 400),
             ("/boot-artifacts/other?version=4.14".to_owned(), 404),
-            ("/boot-artifacts/ins-file?version=4.14".to_owned(), 500),
+            ("/boot-artifacts/ins-file?version=4.14".to_owned(), 404),
+            (format!("/i/{id}/initrd.addrsize"), 404),
+            (format!("/i/{id}/ins-file"), 404),
+            (format!("/i/{id}/other"), 404),
+            (format!("/i/{gone}"), 404),
+            (format!("/i/{id}/52:54:00:00:00:02/full.iso"), 404),
+            (format!("/i/{id}/52:54/full.iso"), 404),
+            (format!("/i/{id}/52:54:00:00:00:01/kernel"), 404),
         ] {
             let response = server.get(&path).await;
             assert_eq!(response.status(), status, "{path}");

@@ -33,6 +33,14 @@ impl<K: Hash + Eq, V: Clone> Recent<K, V> {
         self.new.insert(key, value);
     }
 
+    /// All that is in it, in no order.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
+        let forgotten = |key: &K| self.new.contains_key(key);
+        self.new
+            .values()
+            .chain(self.old.iter().filter(move |(key, _)| !forgotten(key)).map(|(_, value)| value))
+    }
+
     pub(crate) fn remove(&mut self, key: &K) {
         self.new.remove(key);
         self.old.remove(key);
@@ -54,6 +62,8 @@ mod tests {
         }
         assert_eq!(recent.get(1), None);
         assert_eq!(recent.get(999), Some('b'));
+        recent.insert(998, 'c');
+        assert_eq!(recent.values().filter(|value| **value == 'c').count(), 1);
         recent.remove(&999);
         assert_eq!(recent.get(999), None);
     }

@@ -1,0 +1,114 @@
+//! All that there is of an infra-env, with sizes and entity tags.
+
+use serde::Serialize;
+
+use super::inputs::Access;
+use super::plans::{Planned, What};
+use super::{Artifact, BootFile, ImageServer, SCRIPT, no_such_image};
+use crate::images::CpuArchitecture;
+use crate::inventory::Refusal;
+use crate::inventory::id::InfraEnvId;
+
+/// What is served of an infra-env.
+#[derive(Debug, Serialize)]
+pub(super) struct Listing {
+    infra_env_id: InfraEnvId,
+    openshift_version: String,
+    /// The live image that all of it is made of.
+    version: String,
+    cpu_architecture: CpuArchitecture,
+    /// Whether that is there. If not, sizes and entity tags are not known yet; asking for a file waits for it.
+    ready: bool,
+    files: Vec<Listed>,
+    script_url: String,
+    boot_trace_url: String,
+}
+
+/// A file.
+#[derive(Debug, Serialize)]
+struct Listed {
+    name: &'static str,
+    url: String,
+    sha256_url: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    etag: Option<String>,
+    /// Why this live image gives none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+impl ImageServer {
+    /// Lists what is served of an infra-env to whom `who` names it.
+    pub(super) async fn listing(
+        &self,
+        id: InfraEnvId,
+        access: &Access,
+        who: &str,
+    ) -> Result<Listing, Refusal> {
+        let current = self.current(id, Artifact::FullIso, access).await?;
+        let (version, architecture) = self.live_image_of(&current).await?;
+        let image =
+            self.os_image(&version, architecture).ok_or_else(|| no_such_image(&version, architecture))?;
+        let base = self.0.live_images.base_now(image).ok();
+        let urls = Urls::new(self, who, access);
+        let images = Artifact::all(architecture).map(|artifact| What::Image(artifact, None));
+        let mut files = Vec::new();
+        for what in images.chain(BootFile::all(architecture).map(What::File)) {
+            let planned = match (&base, what) {
+                (None, _) => None,
+                (Some(base), What::Image(..)) => {
+                    Some(self.planned_image((id, &current), (image, base), what).await)
+                }
+                (Some(base), What::File(file)) => Some(self.planned_file(base, file).await),
+            };
+            files.push(urls.listed(what.name(), planned.as_ref().map(|planned| planned.as_deref())));
+        }
+        Ok(Listing {
+            infra_env_id: id,
+            openshift_version: image.openshift_version.clone(),
+            version: image.version.clone(),
+            cpu_architecture: architecture,
+            ready: base.is_some(),
+            files,
+            script_url: urls.of(SCRIPT),
+            boot_trace_url: urls.of("boot-trace"),
+        })
+    }
+}
+
+/// The URLs of an infra-env as its caller may use them.
+struct Urls {
+    prefix: String,
+    query: String,
+}
+
+impl Urls {
+    fn new(server: &ImageServer, who: &str, access: &Access) -> Self {
+        let base = server.0.base_url.as_str().trim_end_matches('/');
+        let query = match access {
+            Access::ApiKey(token) if token.reveal() != who => format!("?api_key={}", token.reveal()),
+            Access::ImageToken(token) => format!("?image_token={}", token.reveal()),
+            _ => String::new(),
+        };
+        Self { prefix: format!("{base}/i/{who}"), query }
+    }
+
+    fn of(&self, name: &str) -> String {
+        format!("{}/{name}{}", self.prefix, self.query)
+    }
+
+    fn listed(&self, name: &'static str, planned: Option<Result<&Planned, &Refusal>>) -> Listed {
+        let content =
+            planned.as_ref().and_then(|planned| planned.as_ref().ok()).map(|planned| &planned.content);
+        Listed {
+            name,
+            url: self.of(name),
+            sha256_url: self.of(&format!("{name}.sha256")),
+            size: content.map(|content| content.plan.len()),
+            etag: content.map(|content| content.etag.clone()),
+            error: planned.and_then(Result::err).map(|refusal| refusal.reason().to_owned()),
+        }
+    }
+}

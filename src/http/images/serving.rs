@@ -1,0 +1,247 @@
+//! From what is wanted to the plan of it, and from there to the answer.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, SecondsFormat, Utc};
+use isogen::{BaseImage, Digest, Plan};
+use tokio::sync::OnceCell;
+
+use super::inputs::{Access, Current};
+use super::plans::{PlanKey, Planned, What};
+use super::trace::Reader;
+use super::wanted::{Asked, Wanted};
+use super::{Artifact, BootFile, ImageServer, no_such_image};
+use crate::discovery::{DiscoveryError, Ground};
+use crate::http::content::Content;
+use crate::images::library::{Base, NotReady};
+use crate::images::{CpuArchitecture, OsImage};
+use crate::inventory::id::InfraEnvId;
+use crate::inventory::{Refusal, in_background};
+
+impl ImageServer {
+    /// An infra-env as it is now, for a caller who may have its images.
+    pub(super) async fn current(
+        &self,
+        id: InfraEnvId,
+        artifact: Artifact,
+        access: &Access,
+    ) -> Result<Current, Refusal> {
+        self.0.inputs.current(id, artifact, access).await
+    }
+
+    /// The version of an infra-env's live image, and the processor.
+    pub(super) async fn live_image_of(
+        &self,
+        current: &Current,
+    ) -> Result<(String, CpuArchitecture), Refusal> {
+        self.0.inputs.live_image(current).await
+    }
+
+    /// Answers a request for an image.
+    pub(super) async fn answer(&self, wanted: &Wanted, asked: &Asked) -> Result<Response, Refusal> {
+        let current = self.current(wanted.infra_env, wanted.artifact, &wanted.access).await?;
+        let own;
+        let (version, architecture) = match &wanted.live_image {
+            Some(named) => named,
+            None => {
+                own = self.live_image_of(&current).await?;
+                &own
+            }
+        };
+        if !Artifact::all(*architecture).any(|artifact| artifact == wanted.artifact) {
+            return Err(not_of(wanted.artifact.name(), *architecture));
+        }
+        let image = self.require_os_image(version, *architecture)?;
+        let base = self.0.live_images.base(image).await.map_err(not_ready)?;
+        let what = What::Image(wanted.artifact, wanted.machine);
+        let planned = self.planned_image((wanted.infra_env, &current), (image, &base), what).await?;
+        self.send(planned, wanted.is_digest, Some(wanted.infra_env), asked).await
+    }
+
+    /// Answers a request for a file of a live image: one for its own sake, or as one of an infra-env.
+    pub(super) async fn answer_boot_file(
+        &self,
+        (file, is_digest): (BootFile, bool),
+        (version, architecture): (&str, CpuArchitecture),
+        infra_env: Option<InfraEnvId>,
+        asked: &Asked,
+    ) -> Result<Response, Refusal> {
+        if !BootFile::all(architecture).any(|known| known == file) {
+            return Err(not_of(file.name(), architecture));
+        }
+        let image = self.require_os_image(version, architecture)?;
+        let base = self.0.live_images.base(image).await.map_err(not_ready)?;
+        let planned = self.planned_file(&base, file).await?;
+        self.send(planned, is_digest, infra_env, asked).await
+    }
+
+    /// The script with which iPXE boots the machines of an infra-env.
+    pub(super) async fn script(&self, id: InfraEnvId, access: &Access) -> Result<Response, Refusal> {
+        let current = self.current(id, Artifact::Initrd, access).await?;
+        let script = self.0.inputs.ipxe_script(id, &current).await?;
+        let headers = [
+            (header::CONTENT_TYPE, "text/plain; charset=utf-8"),
+            (header::CACHE_CONTROL, "private, no-cache"),
+        ];
+        Ok((headers, script).into_response())
+    }
+
+    fn require_os_image(&self, version: &str, architecture: CpuArchitecture) -> Result<&OsImage, Refusal> {
+        self.os_image(version, architecture).ok_or_else(|| no_such_image(version, architecture))
+    }
+
+    /// The plan of an image, made if it is not known.
+    pub(super) async fn planned_image(
+        &self,
+        (infra_env, current): (InfraEnvId, &Current),
+        (image, base): (&OsImage, &Arc<Base>),
+        what: What,
+    ) -> Result<Arc<Planned>, Refusal> {
+        let What::Image(artifact, machine) = what else {
+            return Err(Refusal::internal("a file of a live image is of no infra-env"));
+        };
+        let revision = Some((infra_env, Arc::clone(&current.revision)));
+        let key = PlanKey { what, revision, base: digest(base)? };
+        self.0
+            .plans
+            .get(key, async || {
+                let rendered = self.0.inputs.rendered(current, artifact, machine).await?;
+                let nmstatectl = match artifact {
+                    Artifact::FullIso => None,
+                    _ if rendered.network.is_empty() => None,
+                    _ => base.nmstatectl().await.map_err(|error| made_nothing(&error))?,
+                };
+                let url = self.rootfs_url(image);
+                let image = Arc::clone(base.image());
+                let changed_at = current.changed_at;
+                self.made(move || {
+                    let ground = Ground { base: &image, nmstatectl: nmstatectl.as_ref() };
+                    let plan = match artifact {
+                        Artifact::FullIso => rendered.full_iso(ground)?,
+                        Artifact::MinimalIso => rendered.minimal_iso(ground, &url)?,
+                        Artifact::Initrd => rendered.network_initrd(ground)?,
+                        Artifact::InitrdAddrsize => {
+                            image.initrd_addrsize(rendered.network_initrd(ground)?.len())?
+                        }
+                    };
+                    let name = format!("{infra_env}-{}", artifact.file_name());
+                    planned((what, image), (plan, changed_at), artifact.media_type(), name)
+                })
+                .await
+            })
+            .await
+    }
+
+    /// The plan of a file of a live image, made if it is not known.
+    pub(super) async fn planned_file(
+        &self,
+        base: &Arc<Base>,
+        file: BootFile,
+    ) -> Result<Arc<Planned>, Refusal> {
+        let what = What::File(file);
+        let key = PlanKey { what, revision: None, base: digest(base)? };
+        self.0
+            .plans
+            .get(key, async || {
+                let image = Arc::clone(base.image());
+                let changed_at = base.changed_at().unwrap_or_default();
+                self.made(move || {
+                    let plan = match file {
+                        BootFile::Kernel => image.kernel()?,
+                        BootFile::Rootfs => image.rootfs()?,
+                        BootFile::LoadList => image.load_list()?,
+                    };
+                    let name = file.file_name().to_owned();
+                    planned((what, image), (plan, changed_at), "application/octet-stream", name)
+                })
+                .await
+            })
+            .await
+    }
+
+    /// Makes something of an image away from the threads that serve requests.
+    async fn made<T: Send + 'static>(
+        &self,
+        make: impl FnOnce() -> Result<T, DiscoveryError> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let begun = std::time::Instant::now();
+        let made = in_background(move || make().map_err(|error| made_nothing(&error))).await;
+        self.0.metrics.planned(begun.elapsed(), made.is_ok());
+        made
+    }
+
+    /// The answer to a request for a plan, or for its digest. What is sent of an infra-env's images is noted.
+    async fn send(
+        &self,
+        planned: Arc<Planned>,
+        is_digest: bool,
+        infra_env: Option<InfraEnvId>,
+        asked: &Asked,
+    ) -> Result<Response, Refusal> {
+        if is_digest {
+            return self.digest_line(&planned).await;
+        }
+        let response = planned.content.respond_in(asked.mode, &asked.method, &asked.headers, asked.version);
+        let trace = infra_env.and_then(|infra_env| {
+            let reader = Reader { infra_env, client: asked.client, what: planned.what };
+            self.0.traces.begin(reader, &planned, &response)
+        });
+        let is_of_parts = response.headers().get(header::CONTENT_RANGE).is_none();
+        let meter = self.0.metrics.meter(planned.what, response.status(), is_of_parts);
+        Ok(super::watched::watch(response, trace, meter).map(Body::new))
+    }
+
+    async fn digest_line(&self, planned: &Arc<Planned>) -> Result<Response, Refusal> {
+        let digest = planned.sha256.get_or_try_init(async || {
+            let plan = Arc::clone(&planned.content.plan);
+            in_background(move || plan.sha256().map_err(|error| made_nothing(&error))).await
+        });
+        let name = planned.content.file_name.as_deref().unwrap_or_default();
+        let line = format!("{}  {name}\n", digest.await?);
+        Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], line).into_response())
+    }
+}
+
+/// A plan as it is served.
+fn planned(
+    (what, base): (What, Arc<BaseImage>),
+    (plan, changed_at): (Plan, DateTime<Utc>),
+    media_type: &'static str,
+    file_name: String,
+) -> Result<Planned, DiscoveryError> {
+    let etag = format!("\"{}\"", plan.identity()?);
+    let content = Content { plan: Arc::new(plan), etag, changed_at, media_type, file_name: Some(file_name) };
+    Ok(Planned { what, base, content, sha256: OnceCell::new() })
+}
+
+fn not_of(name: &str, architecture: CpuArchitecture) -> Refusal {
+    Refusal::not_found(format!("live images for {architecture} give no {name:?}"))
+}
+
+/// What a client hears of an image that cannot be made.
+fn made_nothing(error: &(dyn std::error::Error + 'static)) -> Refusal {
+    tracing::error!(error, "an image cannot be made");
+    Refusal::internal(format!("the image cannot be made: {error}"))
+}
+
+/// The digest of a base. One that is ready has it.
+fn digest(base: &Base) -> Result<Digest, Refusal> {
+    base.digest()
+        .ok_or_else(|| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the live image is not there yet"))
+}
+
+/// What a client hears of a live image that cannot be used yet. Where it comes from, and why it does not come, is for the
+/// log, where the library tells it.
+fn not_ready(error: NotReady) -> Refusal {
+    let reason = match error {
+        NotReady::Failed { retry_at, .. } => {
+            let retry_at = retry_at.to_rfc3339_opts(SecondsFormat::Secs, true);
+            format!("the live image could not be had; it is tried again at {retry_at}")
+        }
+        error => error.to_string(),
+    };
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, reason)
+}

@@ -1,0 +1,354 @@
+//! How far machines got with their images. All they read comes from here, so this is known.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::http::Response;
+use chrono::{DateTime, Utc};
+use isogen::{Extent, Segment};
+use serde::Serialize;
+
+use super::inputs::Access;
+use super::plans::{Planned, What};
+use super::{Artifact, ImageServer};
+use crate::http::Client;
+use crate::http::content::Span;
+use crate::inventory::Refusal;
+use crate::inventory::id::InfraEnvId;
+use crate::recent::Recent;
+
+/// How many readers are remembered at least. One takes some kilobytes.
+const MOST_KEPT: usize = 1024;
+/// What is read is counted in blocks of so many bytes.
+const BLOCK: u64 = 64 << 10;
+/// Nobody waits so long for the next bytes who is going to boot.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// Who reads what.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Reader {
+    pub(super) infra_env: InfraEnvId,
+    pub(super) client: Client,
+    pub(super) what: What,
+}
+
+/// What readers got lately.
+#[derive(Debug)]
+pub(super) struct Traces(Mutex<Recent<Reader, Arc<Trace>>>);
+
+impl Default for Traces {
+    fn default() -> Self {
+        Self(Mutex::new(Recent::new(MOST_KEPT)))
+    }
+}
+
+impl Traces {
+    fn with<T>(&self, use_it: impl FnOnce(&mut Recent<Reader, Arc<Trace>>) -> T) -> T {
+        // Whoever panicked over the map left it whole.
+        use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Notes that a reader gets an answer, and gives what notes the bytes of it. Answers without bytes are not noted.
+    pub(super) fn begin(
+        &self,
+        reader: Reader,
+        planned: &Arc<Planned>,
+        response: &Response<Body>,
+    ) -> Option<Transfer> {
+        let span = response.extensions().get::<Span>()?.0.clone();
+        let etag = &planned.content.etag;
+        let trace = self.with(|known| {
+            if let Some(trace) = known.get(reader.clone()).filter(|trace| trace.etag == *etag) {
+                return trace;
+            }
+            let trace = Arc::new(Trace::new(reader.clone(), planned));
+            known.insert(reader, Arc::clone(&trace));
+            trace
+        });
+        Some(trace.begin(span))
+    }
+}
+
+/// How far a reader is with one image.
+#[derive(Debug)]
+struct Trace {
+    reader: Reader,
+    etag: String,
+    len: u64,
+    /// To tell what is where. It is not kept for that.
+    planned: Weak<Planned>,
+    progress: Mutex<Progress>,
+}
+
+#[derive(Debug)]
+struct Progress {
+    begun_at: DateTime<Utc>,
+    last_at: DateTime<Utc>,
+    moved: Instant,
+    answers: u64,
+    under_way: u32,
+    sent: u64,
+    last: Range<u64>,
+    /// Whether the last answer that ended did so before its last byte.
+    is_cut: bool,
+    blocks: Vec<u64>,
+}
+
+impl Trace {
+    fn new(reader: Reader, planned: &Arc<Planned>) -> Self {
+        let len = planned.content.plan.len();
+        let now = Utc::now();
+        let words = usize::try_from(len.div_ceil(BLOCK).div_ceil(64)).unwrap_or(0);
+        let progress = Progress {
+            begun_at: now,
+            last_at: now,
+            moved: Instant::now(),
+            answers: 0,
+            under_way: 0,
+            sent: 0,
+            last: 0..0,
+            is_cut: false,
+            blocks: vec![0; words],
+        };
+        tracing::info!(
+            infra_env = %reader.infra_env, client = %reader.client, file = reader.what.name(), len,
+            "a client begins to read"
+        );
+        Self {
+            etag: planned.content.etag.clone(),
+            len,
+            planned: Arc::downgrade(planned),
+            progress: Mutex::new(progress),
+            reader,
+        }
+    }
+
+    fn with<T>(&self, use_it: impl FnOnce(&mut Progress) -> T) -> T {
+        use_it(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn begin(self: Arc<Self>, span: Range<u64>) -> Transfer {
+        self.with(|progress| {
+            progress.answers += 1;
+            progress.under_way += 1;
+            progress.last = span.clone();
+            progress.touch();
+        });
+        Transfer { trace: self, rest: span }
+    }
+
+    /// Where a byte of the image comes from, as long as somebody knows.
+    fn file_at(&self, offset: u64) -> Option<String> {
+        let planned = self.planned.upgrade()?;
+        let end = offset.checked_add(1)?;
+        let base = match planned.content.plan.segments(offset..end).next()? {
+            Segment::Base(extent) => extent,
+            Segment::Bytes(_) | Segment::Zero(_) => Extent::new(offset, 1)?,
+        };
+        planned.base.file_at(base)
+    }
+}
+
+impl Progress {
+    fn touch(&mut self) {
+        self.last_at = Utc::now();
+        self.moved = Instant::now();
+    }
+
+    fn sent(&mut self, range: Range<u64>) {
+        self.sent = self.sent.saturating_add(range.end.saturating_sub(range.start));
+        for block in range.start / BLOCK..range.end.div_ceil(BLOCK) {
+            let word = usize::try_from(block / 64).ok().and_then(|word| self.blocks.get_mut(word));
+            if let Some(word) = word {
+                *word |= 1 << (block % 64);
+            }
+        }
+        self.touch();
+    }
+
+    fn state(&self, blocks: u64) -> State {
+        if self.blocks_read() >= blocks {
+            State::Complete
+        } else if self.moved.elapsed() < SILENCE {
+            State::Reading
+        } else if self.under_way > 0 || self.is_cut {
+            State::Stalled
+        } else {
+            State::Idle
+        }
+    }
+
+    fn blocks_read(&self) -> u64 {
+        self.blocks.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+}
+
+/// One answer on its way.
+#[derive(Debug)]
+pub(super) struct Transfer {
+    trace: Arc<Trace>,
+    rest: Range<u64>,
+}
+
+impl Transfer {
+    /// So many bytes more were handed to the connection.
+    pub(super) fn sent(&mut self, len: u64) {
+        let end = self.rest.start.saturating_add(len).min(self.rest.end);
+        let range = self.rest.start..end;
+        self.rest.start = end;
+        self.trace.with(|progress| progress.sent(range));
+    }
+}
+
+impl Drop for Transfer {
+    fn drop(&mut self) {
+        self.trace.with(|progress| {
+            progress.under_way = progress.under_way.saturating_sub(1);
+            progress.is_cut = !self.rest.is_empty();
+        });
+    }
+}
+
+/// How far all readers of an infra-env's images are.
+#[derive(Debug, Serialize)]
+pub(super) struct BootTrace {
+    infra_env_id: InfraEnvId,
+    readers: Vec<Reading>,
+}
+
+/// How far a reader is.
+#[derive(Debug, Serialize)]
+struct Reading {
+    client: String,
+    file: &'static str,
+    /// The machine whose image it is, if it is for one alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    machine: Option<String>,
+    state: State,
+    etag: String,
+    size: u64,
+    /// The share of the file that was sent at least once, in percent, counted in blocks of 64 KiB.
+    percent: u8,
+    /// All bytes that were sent, also those that were sent before.
+    bytes_sent: u64,
+    answers: u64,
+    last_range: Place,
+    begun_at: DateTime<Utc>,
+    last_at: DateTime<Utc>,
+}
+
+#[derive(Debug, Serialize)]
+struct Place {
+    first: u64,
+    last: u64,
+    /// The file in the image that the range begins in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+}
+
+/// What a reader does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    /// It got something within the last minute.
+    Reading,
+    /// It has had all of the file.
+    Complete,
+    /// It got nothing for a minute, in the middle of an answer or after one that was cut.
+    Stalled,
+    /// It got all that it asked for, and has asked for nothing since. A machine that has booted from a part is like that.
+    Idle,
+}
+
+impl ImageServer {
+    /// How far the readers of an infra-env's images are, for a caller who may have these.
+    pub(super) async fn boot_trace(&self, id: InfraEnvId, access: &Access) -> Result<BootTrace, Refusal> {
+        self.current(id, Artifact::FullIso, access).await?;
+        let traces: Vec<_> = self.0.traces.with(|known| {
+            known.values().filter(|trace| trace.reader.infra_env == id).map(Arc::clone).collect()
+        });
+        let readers: BTreeMap<_, _> = traces.iter().map(|trace| trace.reading()).collect();
+        Ok(BootTrace { infra_env_id: id, readers: readers.into_values().collect() })
+    }
+}
+
+impl Trace {
+    /// What is told of it, under what puts it in its place: who came first is first.
+    fn reading(&self) -> ((DateTime<Utc>, String), Reading) {
+        let blocks = self.len.div_ceil(BLOCK);
+        let mut reading = self.with(|progress| Reading {
+            client: self.reader.client.to_string(),
+            file: self.reader.what.name(),
+            machine: self.reader.what.machine().map(|mac| mac.to_string()),
+            state: progress.state(blocks),
+            etag: self.etag.clone(),
+            size: self.len,
+            percent: u8::try_from(progress.blocks_read() * 100 / blocks.max(1)).unwrap_or(100),
+            bytes_sent: progress.sent,
+            answers: progress.answers,
+            last_range: Place {
+                first: progress.last.start,
+                last: progress.last.end.saturating_sub(1),
+                file: None,
+            },
+            begun_at: progress.begun_at,
+            last_at: progress.last_at,
+        });
+        reading.last_range.file = self.file_at(reading.last_range.first);
+        let name = format!("{} {}", reading.client, reading.file);
+        ((reading.begun_at, name), reading)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn progress(blocks: u64, silence: Duration) -> Progress {
+        let now = Utc::now();
+        let words = usize::try_from(blocks.div_ceil(64)).unwrap();
+        let mut progress = Progress {
+            begun_at: now,
+            last_at: now,
+            moved: Instant::now(),
+            answers: 1,
+            under_way: 0,
+            sent: 0,
+            last: 0..0,
+            is_cut: false,
+            blocks: vec![0; words],
+        };
+        progress.sent(0..1);
+        progress.moved = progress.moved.checked_sub(silence).unwrap();
+        progress
+    }
+
+    #[test]
+    fn what_is_sent_is_counted_in_blocks() {
+        let mut progress = progress(100, Duration::ZERO);
+        assert_eq!(progress.blocks_read(), 1);
+        progress.sent(BLOCK - 1..BLOCK + 1);
+        assert_eq!(progress.blocks_read(), 2);
+        progress.sent(BLOCK * 64..BLOCK * 66);
+        progress.sent(BLOCK * 64..BLOCK * 65);
+        assert_eq!((progress.blocks_read(), progress.sent), (4, 3 + 3 * BLOCK));
+        assert_eq!(progress.state(100), State::Reading);
+        progress.sent(0..BLOCK * 100);
+        assert_eq!(progress.state(100), State::Complete);
+    }
+
+    #[test]
+    fn a_reader_who_went_silent_stalls_or_has_what_it_wants() {
+        let mut progress = progress(100, SILENCE);
+        assert_eq!(progress.state(100), State::Idle);
+        progress.under_way = 1;
+        assert_eq!(progress.state(100), State::Stalled);
+        (progress.under_way, progress.is_cut) = (0, true);
+        assert_eq!(progress.state(100), State::Stalled);
+        progress.sent(5..6);
+        assert_eq!(progress.state(100), State::Reading);
+    }
+}

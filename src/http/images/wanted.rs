@@ -1,0 +1,151 @@
+//! What a request for an image says: in its path, its query and its headers.
+
+use std::convert::Infallible;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, Version};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ignition::network::MacAddr;
+
+use super::Artifact;
+use super::inputs::Access;
+use crate::http::Client;
+use crate::http::content::BodyMode;
+use crate::images::CpuArchitecture;
+use crate::inventory::id::InfraEnvId;
+use crate::inventory::{Query, Refusal, Secret};
+
+/// A request, without what its path says.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) method: Method,
+    pub(super) version: Version,
+    pub(super) headers: HeaderMap,
+    pub(super) query: Query,
+    pub(super) client: Client,
+    pub(super) mode: BodyMode,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Asked {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
+        Ok(Self {
+            query: Query::from_request_parts(parts, state).await?,
+            method: parts.method.clone(),
+            version: parts.version,
+            headers: std::mem::take(&mut parts.headers),
+            client: parts.extensions.get().copied().unwrap_or_default(),
+            mode: parts.extensions.get().copied().unwrap_or_default(),
+        })
+    }
+}
+
+impl Asked {
+    /// What the caller shows, where the path shows nothing.
+    pub(super) fn access(&self) -> Access {
+        if let Some(token) = self.query.text("api_key") {
+            return Access::ApiKey(Secret::new(token));
+        }
+        if let Some(token) = self.query.text("image_token") {
+            return Access::ImageToken(Secret::new(token));
+        }
+        let authorization = self.headers.get("authorization").and_then(|value| value.to_str().ok());
+        authorization.map_or(Access::Nothing, |token| Access::Authorization(Secret::new(token)))
+    }
+
+    /// The live image that the query names.
+    pub(super) fn live_image(&self) -> Result<(String, CpuArchitecture), Refusal> {
+        let version = self.query.text("version");
+        let version = version.ok_or_else(|| Refusal::malformed("version in query is required"))?;
+        let name = self.query.text("arch").unwrap_or("x86_64");
+        match CpuArchitecture::from_name(name) {
+            Some(architecture) => Ok((version.to_owned(), architecture)),
+            None => Err(Refusal::malformed(format!("arch in query is {name:?}, which is no architecture"))),
+        }
+    }
+}
+
+/// A request for an image.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub(super) infra_env: InfraEnvId,
+    pub(super) artifact: Artifact,
+    /// The machine that it is for alone.
+    pub(super) machine: Option<MacAddr>,
+    /// The version of the live image and the processor, where the URL says so. Otherwise the infra-env does.
+    pub(super) live_image: Option<(String, CpuArchitecture)>,
+    pub(super) access: Access,
+    /// The digest of the image rather than the image.
+    pub(super) is_digest: bool,
+}
+
+impl Wanted {
+    /// What a short URL of the assisted image service says behind the infra-env.
+    pub(super) fn short(
+        infra_env: InfraEnvId,
+        [version, architecture, file]: [String; 3],
+        access: Access,
+    ) -> Result<Self, Refusal> {
+        let (file, is_digest) = without_digest(&file);
+        let artifact = Artifact::of_iso(file).ok_or_else(|| no_such_file(file))?;
+        let Some(known) = CpuArchitecture::from_name(&architecture) else {
+            return Err(Refusal::not_found(format!("there is no architecture {architecture:?}")));
+        };
+        Ok(Self { infra_env, artifact, machine: None, live_image: Some((version, known)), access, is_digest })
+    }
+
+    /// What a long URL of the assisted image service says.
+    pub(super) fn long(id: &str, artifact: Artifact, asked: &Asked) -> Result<Self, Refusal> {
+        Ok(Self {
+            infra_env: infra_env(id)?,
+            artifact,
+            machine: None,
+            live_image: Some(asked.live_image()?),
+            access: asked.access(),
+            is_digest: false,
+        })
+    }
+}
+
+pub(super) fn no_such_file(name: &str) -> Refusal {
+    Refusal::not_found(format!("there is no image {name:?}"))
+}
+
+/// A name without the ending of digests, and whether it had it.
+pub(super) fn without_digest(file: &str) -> (&str, bool) {
+    file.strip_suffix(".sha256").map_or((file, false), |file| (file, true))
+}
+
+/// Only the form in lower case is an id here, as it always was.
+pub(super) fn infra_env(text: &str) -> Result<InfraEnvId, Refusal> {
+    let id: Option<InfraEnvId> = text.parse().ok().filter(|id: &InfraEnvId| id.to_string() == text);
+    id.ok_or_else(|| Refusal::not_found("this is no id of an infra-env"))
+}
+
+/// The infra-env that a token says it is for. The policy looks at whether that is so.
+pub(super) fn infra_env_of(token: &str) -> Result<InfraEnvId, Refusal> {
+    let claims =
+        token.split('.').nth(1).and_then(|part| URL_SAFE_NO_PAD.decode(part.trim_end_matches('=')).ok());
+    let claims: Option<serde_json::Value> = claims.and_then(|json| serde_json::from_slice(&json).ok());
+    let claim = |name: &str| claims.as_ref()?.get(name)?.as_str()?.parse().ok();
+    claim("sub")
+        .or_else(|| claim("infra_env_id"))
+        .ok_or_else(|| Refusal::not_found("this is no token of an infra-env"))
+}
+
+/// The infra-env of one of our own URLs, named by its id or by a token for it, and what the caller shows.
+pub(super) fn named(who: &str, asked: &Asked) -> Result<(InfraEnvId, Access), Refusal> {
+    if who.contains('.') {
+        return Ok((infra_env_of(who)?, Access::ApiKey(Secret::new(who))));
+    }
+    Ok((infra_env(who)?, asked.access()))
+}
+
+/// An address as it stands in a path, where colons may be dashes.
+pub(super) fn machine(text: &str) -> Result<MacAddr, Refusal> {
+    let mac = text.replace('-', ":").parse();
+    mac.map_err(|error: ignition::network::MacError| Refusal::not_found(error.to_string()))
+}

@@ -1,0 +1,52 @@
+//! A body that tells how much of it was taken.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use axum::body::{Body, Bytes};
+use axum::http::Response;
+use hyper::body::{Frame, SizeHint};
+
+use super::trace::Transfer;
+use crate::http::metrics::Meter;
+
+/// Counts the bytes of an answer.
+pub(super) fn watch(response: Response<Body>, trace: Option<Transfer>, meter: Meter) -> Response<Watched> {
+    response.map(|body| Watched { body, trace, meter })
+}
+
+/// A body whose bytes are counted when the connection takes them.
+#[derive(Debug)]
+pub(super) struct Watched {
+    body: Body,
+    trace: Option<Transfer>,
+    meter: Meter,
+}
+
+impl hyper::body::Body for Watched {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        if let Some(Ok(frame)) = &frame {
+            let len = frame.data_ref().map_or(0, |bytes| bytes.len() as u64);
+            self.meter.sent(len);
+            if let Some(trace) = &mut self.trace {
+                trace.sent(len);
+            }
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

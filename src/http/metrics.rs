@@ -1,0 +1,249 @@
+//! What the service counts, in the form that Prometheus reads.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+use super::images::What;
+use crate::images::library::{ImageState, State};
+
+/// The media type of what [`Metrics::text`] gives.
+pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// All that is counted. Clones count together.
+#[derive(Clone, Debug)]
+pub struct Metrics(Arc<Counts>);
+
+#[derive(Debug)]
+struct Counts {
+    registry: Registry,
+    requests: Family<RequestLabels, Counter>,
+    head_seconds: Family<AreaLabel, Histogram, fn() -> Histogram>,
+    answers: Family<AnswerLabels, Counter>,
+    bytes: Family<FileLabel, Counter>,
+    plans: Family<OutcomeLabel, Counter>,
+    plan_seconds: Histogram,
+    live_images: Family<LiveImageLabels, Gauge>,
+    live_image_bytes: Family<LiveImageLabel, Gauge>,
+    memory: Gauge,
+    descriptors: Gauge,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    area: &'static str,
+    status: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AreaLabel {
+    area: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AnswerLabels {
+    file: &'static str,
+    kind: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FileLabel {
+    file: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OutcomeLabel {
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LiveImageLabels {
+    image: String,
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LiveImageLabel {
+    image: String,
+}
+
+/// What a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Area {
+    /// The inventory.
+    Api,
+    /// Images, and files of live images.
+    Images,
+    /// What supervisors ask, and what is not there.
+    Other,
+}
+
+impl Area {
+    /// The area of a path.
+    pub(super) fn of(path: &str) -> Self {
+        match path.split('/').nth(1) {
+            Some("api") => Self::Api,
+            Some("i" | "images" | "byid" | "byapikey" | "bytoken" | "boot-artifacts") => Self::Images,
+            _ => Self::Other,
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Api => "api",
+            Self::Images => "images",
+            Self::Other => "other",
+        }
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        /// From a tenth of a millisecond to six seconds.
+        fn times() -> Histogram {
+            Histogram::new(exponential_buckets(0.0001, 3.0, 11))
+        }
+        let mut counts = Counts {
+            registry: Registry::with_prefix("kindling"),
+            requests: Family::default(),
+            head_seconds: Family::new_with_constructor(times),
+            answers: Family::default(),
+            bytes: Family::default(),
+            plans: Family::default(),
+            plan_seconds: times(),
+            live_images: Family::default(),
+            live_image_bytes: Family::default(),
+            memory: Gauge::default(),
+            descriptors: Gauge::default(),
+        };
+        counts.register();
+        Self(Arc::new(counts))
+    }
+}
+
+impl Counts {
+    fn register(&mut self) {
+        let Self { registry, .. } = self;
+        registry.register("requests", "Requests that were answered", self.requests.clone());
+        registry.register(
+            "request_head_seconds",
+            "Time from a request to the head of its answer",
+            self.head_seconds.clone(),
+        );
+        registry.register(
+            "image_answers",
+            "Answers with bytes of images, by what was asked for",
+            self.answers.clone(),
+        );
+        registry.register("image_bytes", "Bytes of images that were sent", self.bytes.clone());
+        registry.register("plans", "Plans that were made", self.plans.clone());
+        registry.register("plan_seconds", "Time to make a plan", self.plan_seconds.clone());
+        registry.register(
+            "live_image_state",
+            "1 for the state that a live image is in",
+            self.live_images.clone(),
+        );
+        registry.register(
+            "live_image_bytes",
+            "Bytes of a live image that are there",
+            self.live_image_bytes.clone(),
+        );
+        registry.register(
+            "private_memory_bytes",
+            "Memory of the process that is backed by no file",
+            self.memory.clone(),
+        );
+        registry.register(
+            "open_descriptors",
+            "Descriptors that the process has open",
+            self.descriptors.clone(),
+        );
+    }
+}
+
+impl Metrics {
+    /// A request was answered.
+    pub(super) fn answered(&self, area: Area, status: StatusCode, after: Duration) {
+        let area = area.as_str();
+        self.0.requests.get_or_create(&RequestLabels { area, status: status.as_u16() }).inc();
+        self.0.head_seconds.get_or_create(&AreaLabel { area }).observe(after.as_secs_f64());
+    }
+
+    /// What counts the bytes of an answer with this status and number of ranges.
+    pub(super) fn meter(&self, what: What, status: StatusCode, is_of_parts: bool) -> Meter {
+        let file = what.name();
+        let kind = match status {
+            StatusCode::OK => "whole",
+            StatusCode::PARTIAL_CONTENT if is_of_parts => "ranges",
+            StatusCode::PARTIAL_CONTENT => "range",
+            StatusCode::NOT_MODIFIED => "not_modified",
+            _ => "refused",
+        };
+        self.0.answers.get_or_create(&AnswerLabels { file, kind }).inc();
+        Meter(self.0.bytes.get_or_create(&FileLabel { file }).clone())
+    }
+
+    /// A plan was made, or could not be.
+    pub(super) fn planned(&self, within: Duration, is_made: bool) {
+        let outcome = if is_made { "made" } else { "failed" };
+        self.0.plans.get_or_create(&OutcomeLabel { outcome }).inc();
+        self.0.plan_seconds.observe(within.as_secs_f64());
+    }
+
+    /// All counts, as text, with how far live images are now.
+    pub(super) fn text(&self, images: &[ImageState]) -> String {
+        self.0.live_images.clear();
+        for image in images {
+            let (state, bytes) = match &image.state {
+                State::Absent => ("absent", 0),
+                State::Downloading { have, .. } => ("downloading", *have),
+                State::Verifying { total, .. } => ("verifying", *total),
+                State::Ready { len, .. } => ("ready", *len),
+                State::Failed { .. } => ("failed", 0),
+            };
+            let name = || image.name.clone();
+            self.0.live_images.get_or_create(&LiveImageLabels { image: name(), state }).set(1);
+            let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+            self.0.live_image_bytes.get_or_create(&LiveImageLabel { image: name() }).set(bytes);
+        }
+        self.0.memory.set(private_memory().unwrap_or(0));
+        self.0.descriptors.set(open_descriptors().unwrap_or(0));
+        let mut text = String::new();
+        if text::encode(&mut text, &self.0.registry).is_err() {
+            // Writing to a text does not fail.
+            let _ = text.write_str("# EOF\n");
+        }
+        text
+    }
+}
+
+/// What counts the bytes of an answer.
+#[derive(Clone, Debug)]
+pub(super) struct Meter(Counter);
+
+impl Meter {
+    /// So many more were sent.
+    pub(super) fn sent(&self, len: u64) {
+        self.0.inc_by(len);
+    }
+}
+
+/// The memory of this process that no file backs, where the system tells.
+fn private_memory() -> Option<i64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+    let kib: i64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+fn open_descriptors() -> Option<i64> {
+    i64::try_from(std::fs::read_dir("/proc/self/fd").ok()?.count()).ok()
+}

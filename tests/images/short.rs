@@ -1,0 +1,207 @@
+//! Our own URLs: one prefix for all of an infra-env, images for one machine, and how far clients got.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{API, KeyTexts, LocalKeys, Policy, Server, VERSION, header, run};
+
+impl Server {
+    async fn json(&self, path: &str) -> Value {
+        serde_json::from_slice(&self.bytes(path).await).unwrap()
+    }
+
+    async fn text(&self, path: &str) -> String {
+        String::from_utf8(self.bytes(path).await).unwrap()
+    }
+
+    /// The path of a URL that the server has told.
+    fn path<'a>(&self, url: &'a Value) -> &'a str {
+        url.as_str().unwrap().strip_prefix(&self.base).unwrap()
+    }
+
+    async fn range(&self, path: &str, range: &str) -> Vec<u8> {
+        let request = self.client.get(format!("{}{path}", self.base)).header("range", range);
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 206);
+        response.bytes().await.unwrap().to_vec()
+    }
+}
+
+#[test]
+fn one_prefix_has_all_of_an_infra_env() {
+    run(async {
+        let server = Server::open().await;
+        let (_, id) = server.infra_env().await;
+        // Whoever asks for a file waits for its live image, a listing does not.
+        let full = server.bytes(&format!("/i/{id}/full.iso")).await;
+        let listing = server.json(&format!("/i/{id}")).await;
+        assert_eq!(listing["infra_env_id"], id.as_str());
+        assert_eq!((&listing["version"], &listing["ready"]), (&json!(VERSION), &json!(true)));
+        let names: Vec<_> = listing["files"].as_array().unwrap().iter().map(|file| &file["name"]).collect();
+        assert_eq!(names, ["full.iso", "minimal.iso", "initrd", "kernel", "rootfs"]);
+        for file in listing["files"].as_array().unwrap() {
+            let path = server.path(&file["url"]);
+            let response = server.get(path).await;
+            assert_eq!(header(&response, "etag"), file["etag"].as_str().unwrap(), "{path}");
+            let bytes = response.bytes().await.unwrap();
+            assert_eq!(json!(bytes.len()), file["size"], "{path}");
+            let line = server.text(server.path(&file["sha256_url"])).await;
+            assert_eq!(line.split(' ').next().unwrap(), isogen::Digest::of(&bytes).to_string(), "{path}");
+        }
+        for (ours, theirs) in [
+            ("full.iso", format!("/byid/{id}/4.14/x86_64/full.iso")),
+            ("minimal.iso", format!("/byid/{id}/4.14/x86_64/minimal.iso")),
+            ("initrd", format!("/images/{id}/pxe-initrd?version=4.14")),
+            ("kernel", "/boot-artifacts/kernel?version=4.14".to_owned()),
+            ("rootfs", "/boot-artifacts/rootfs?version=4.14".to_owned()),
+            ("script.ipxe", format!("{API}/infra-envs/{id}/downloads/files?file_name=ipxe-script")),
+        ] {
+            assert!(server.bytes(&format!("/i/{id}/{ours}")).await == server.bytes(&theirs).await, "{ours}");
+        }
+        assert_eq!(server.path(&listing["script_url"]), format!("/i/{id}/script.ipxe"));
+        assert!(full == server.bytes(&format!("/i/{id}/full.iso")).await);
+    });
+}
+
+#[test]
+fn a_token_names_its_infra_env() {
+    run(async {
+        let keys = LocalKeys::parse(KeyTexts::generate().unwrap().private.reveal(), None).unwrap();
+        let user = keys.user_token(None).reveal().to_owned();
+        let server = Server::start(Policy::local(keys), Some(user)).await;
+        let (made, id) = server.infra_env().await;
+        let token = made["download_url"].as_str().unwrap().split('/').nth(4).unwrap().to_owned();
+        for path in [
+            format!("/i/{id}"),
+            format!("/i/{id}/full.iso"),
+            format!("/i/{id}/kernel"),
+            format!("/i/{id}/script.ipxe"),
+            format!("/i/{id}/boot-trace"),
+            format!("/i/{id}/52-54-00-00-00-01/full.iso"),
+        ] {
+            assert_eq!(server.get(&path).await.status(), 401, "{path}");
+            assert_eq!(server.get(&path.replace(&id, &token)).await.status(), 200, "{path}");
+            assert_eq!(server.get(&format!("{path}?api_key={token}")).await.status(), 200, "{path}");
+        }
+        // What a listing names can be had as it was asked for.
+        for path in [format!("/i/{token}"), format!("/i/{id}?api_key={token}")] {
+            let listing = server.json(&path).await;
+            for url in
+                [&listing["files"][1]["url"], &listing["files"][3]["sha256_url"], &listing["script_url"]]
+            {
+                assert_eq!(server.get(server.path(url)).await.status(), 200, "{url}");
+            }
+        }
+        let (_, other) = server.infra_env().await;
+        assert_eq!(server.get(&format!("/i/{other}/full.iso?api_key={token}")).await.status(), 401);
+    });
+}
+
+#[test]
+fn a_machine_gets_its_own_network_alone() {
+    run(async {
+        let server = Server::open().await;
+        let (_, id) = server.infra_env().await;
+        let host = |number: u8| {
+            json!({
+                "network_yaml": "interfaces: [{name: eth0, type: ethernet, state: up}]\n",
+                "mac_interface_map": [{"mac_address": format!("52:54:00:aa:00:0{number}"), "logical_nic_name": "eth0"}],
+            })
+        };
+        let change = json!({"static_network_config": [host(1), host(2)]});
+        server.api(Method::PATCH, &format!("/infra-envs/{id}"), &change).await;
+        let addresses = async |path: String| {
+            let image = server.opened(&server.bytes(&path).await);
+            let config = image.archive().unwrap().get("config.ign").unwrap().to_vec();
+            let config = String::from_utf8(config).unwrap();
+            maps_of(&config)
+        };
+        let all = addresses(format!("/i/{id}/full.iso")).await;
+        assert_eq!(all.len(), 2, "{all:?}");
+        for mac in ["52:54:00:AA:00:02", "52-54-00-aa-00-02"] {
+            let own = addresses(format!("/i/{id}/{mac}/full.iso")).await;
+            assert_eq!(own.len(), 1);
+            assert!(own[0].contains("52:54:00:aa:00:02"), "{own:?}");
+        }
+        let one = server.get(&format!("/i/{id}/52-54-00-aa-00-01/minimal.iso")).await;
+        let other = server.get(&format!("/i/{id}/52-54-00-aa-00-02/minimal.iso")).await;
+        assert_ne!(header(&one, "etag"), header(&other, "etag"));
+    });
+}
+
+/// What the maps of addresses in a config hold.
+fn maps_of(config: &str) -> Vec<String> {
+    let config: Value = serde_json::from_str(config).unwrap();
+    let files = config["storage"]["files"].as_array().unwrap();
+    let maps = files.iter().filter(|file| file["path"].as_str().unwrap().ends_with("mac_interface.ini"));
+    let text = |file: &Value| file["contents"]["source"].as_str().unwrap().to_lowercase().replace("%3a", ":");
+    maps.map(text).collect()
+}
+
+#[test]
+fn a_boot_trace_tells_how_far_a_client_is() {
+    run(async {
+        let server = Server::open().await;
+        let (_, id) = server.infra_env().await;
+        let trace = async || server.json(&format!("/i/{id}/boot-trace")).await["readers"].clone();
+        assert_eq!(trace().await, json!([]));
+        let path = format!("/i/{id}/full.iso");
+        let image = server.opened(&server.bytes(&path).await);
+        let rootfs = image.require_file("images/pxeboot/rootfs.img").unwrap().extent;
+        let change = json!({"kernel_arguments": [{"operation": "append", "value": "loud"}]});
+        server.api(Method::PATCH, &format!("/infra-envs/{id}"), &change).await;
+        let first = rootfs.offset() + 100;
+        server.range(&path, &format!("bytes={first}-{}", first + 9)).await;
+        server.range(&path, &format!("bytes={first}-{}", first + 9)).await;
+        let readers = trace().await;
+        let [reader] = readers.as_array().unwrap().as_slice() else { panic!("{readers}") };
+        assert_eq!((&reader["client"], &reader["file"]), (&json!("127.0.0.1"), &json!("full.iso")));
+        assert_eq!((&reader["answers"], &reader["bytes_sent"]), (&json!(2), &json!(20)));
+        assert_eq!(reader["state"], "reading");
+        let place = json!({"first": first, "last": first + 9, "file": "images/pxeboot/rootfs.img"});
+        assert_eq!(reader["last_range"], place);
+        // What has no bytes is not read.
+        let url = format!("{}{path}", server.base);
+        server.client.head(&url).send().await.unwrap();
+        let etag = reader["etag"].as_str().unwrap();
+        assert_eq!(server.client.get(&url).header("if-none-match", etag).send().await.unwrap().status(), 304);
+        assert_eq!(trace().await[0]["answers"], 2);
+        server.bytes(&path).await;
+        assert_eq!(trace().await[0]["state"], "complete");
+        assert_eq!(trace().await[0]["percent"], 100);
+        server.bytes(&format!("/i/{id}/kernel")).await;
+        assert_eq!(trace().await[1]["file"], "kernel");
+    });
+}
+
+#[test]
+fn what_is_sent_is_counted() {
+    run(async {
+        let server = Server::open().await;
+        let (_, id) = server.infra_env().await;
+        let path = format!("/i/{id}/minimal.iso");
+        server.range(&path, "bytes=0-99").await;
+        server.range(&path, "bytes=0-9,20-29").await;
+        server.get("/nonsense").await;
+        let text = server.text("/metrics").await;
+        for line in [
+            r#"kindling_image_answers_total{file="minimal.iso",kind="range"} 1"#,
+            r#"kindling_image_answers_total{file="minimal.iso",kind="ranges"} 1"#,
+            r#"kindling_requests_total{area="images",status="206"} 2"#,
+            r#"kindling_requests_total{area="other",status="404"} 1"#,
+            r#"kindling_plans_total{outcome="made"} 1"#,
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+        let ready = r#"state="ready"} 1"#;
+        assert!(
+            text.lines().any(|line| line.starts_with("kindling_live_image_state{") && line.ends_with(ready))
+        );
+        assert!(text.ends_with("# EOF\n"));
+        let sent =
+            text.lines().find(|line| line.starts_with(r#"kindling_image_bytes_total{file="minimal.iso"}"#));
+        // The parts of the second answer have heads.
+        let sent: u64 = sent.unwrap().rsplit(' ').next().unwrap().parse().unwrap();
+        assert!((120..1000).contains(&sent), "{sent}");
+    });
+}
