@@ -8,7 +8,8 @@
 
 use std::io::{self, IoSliceMut};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Instant;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Advice, AtFlags, FileType, StatxFlags, fadvise, statx};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
@@ -32,6 +33,9 @@ pub enum Residency {
     /// It has, or nobody knows: not every file system tells.
     OnDisk,
 }
+
+/// How old what [`Source::recent_stamp`] tells may be.
+const RECENT: Duration = Duration::from_millis(10);
 
 /// What a file looks like from outside. It is another one once somebody wrote to the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -58,12 +62,11 @@ impl Source {
             let end = step.saturating_add(1).saturating_mul(STEP).min(self.len());
             let last = end.min(extent.end()).saturating_sub(1);
             if !seen.has(step, age) {
-                if self.probe(last)? == Residency::OnDisk {
-                    return Ok(Residency::OnDisk);
-                }
-                // What was read from its start on may be in memory up to there only.
-                if last.saturating_add(1) == end {
+                // What was read from its start on may be in memory up to some byte only: the last one tells of all.
+                if self.probe(end.saturating_sub(1))? == Residency::InMemory {
                     seen.add(step, age);
+                } else if last.saturating_add(1) == end || self.probe(last)? == Residency::OnDisk {
+                    return Ok(Residency::OnDisk);
                 }
             }
             at = end;
@@ -118,6 +121,25 @@ impl Source {
         Ok(Stamp { len: found.stx_size, modified: (found.stx_mtime.tv_sec, found.stx_mtime.tv_nsec) })
     }
 
+    /// What the file looked like a moment ago, for who asks thousands of times a second.
+    ///
+    /// # Errors
+    ///
+    /// As [`stamp`](Self::stamp).
+    pub fn recent_stamp(&self) -> io::Result<Stamp> {
+        let now = Instant::now();
+        let mut known = self.seen().stamp.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((stamp, at)) = *known
+            && now.saturating_duration_since(at) < RECENT
+        {
+            return Ok(stamp);
+        }
+        *known = None;
+        let stamp = self.stamp()?;
+        *known = Some((stamp, now));
+        Ok(stamp)
+    }
+
     /// Whether the byte at `offset` can be read without waiting.
     fn probe(&self, offset: u64) -> io::Result<Residency> {
         let file = self.as_file().ok_or(io::ErrorKind::Unsupported)?;
@@ -143,6 +165,8 @@ impl Source {
 #[derive(Debug)]
 pub(crate) struct Seen {
     begun: Instant,
+    /// How the file looked lately, and when.
+    stamp: Mutex<Option<(Stamp, Instant)>>,
     /// For each sixteen steps: the age in the upper half, one bit for each below.
     entries: Box<[AtomicU32]>,
 }
@@ -151,7 +175,8 @@ impl Seen {
     /// A table for a file of `len` bytes.
     pub(crate) fn new(len: u64) -> Self {
         let entries = len.div_ceil(STEP * STEPS).min(MAX_ENTRIES);
-        Self { begun: Instant::now(), entries: (0..entries).map(|_| AtomicU32::new(0)).collect() }
+        let entries = (0..entries).map(|_| AtomicU32::new(0)).collect();
+        Self { begun: Instant::now(), stamp: Mutex::default(), entries }
     }
 
     /// A number for the time, never 0 so that an empty entry is old, and the same again after days.

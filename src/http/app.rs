@@ -13,7 +13,7 @@ use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{Predicate, SizeAbove};
 
 use super::images::ImageServer;
-use super::request::follow;
+use super::request::{Following, follow};
 use super::{health, origin};
 use crate::inventory::{Inventory, Refusal};
 
@@ -39,7 +39,7 @@ pub fn app(inventory: &Inventory, images: Option<&ImageServer>) -> Router {
         None => app,
     };
     let metrics = images.map(|images| images.metrics().clone()).unwrap_or_default();
-    app.layer(from_fn_with_state(metrics, follow))
+    app.layer(from_fn_with_state(Following::new(metrics), follow))
 }
 
 /// Files go as they are: most are packed already, and who fetches one wants to know its length.

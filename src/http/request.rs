@@ -1,5 +1,7 @@
 //! What is done with every request: it gets an id, and the log tells what became of it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use axum::extract::{Request, State};
@@ -18,16 +20,47 @@ const ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The longest id that is taken.
 const MAX_ID: usize = 128;
 
+/// What all requests are followed with.
+#[derive(Clone, Debug)]
+pub(super) struct Following {
+    pub(super) metrics: Metrics,
+    ids: Arc<Ids>,
+}
+
+/// Ids of requests. They differ, which is all that is asked of them: the system's random numbers cost a call each.
+#[derive(Debug)]
+struct Ids {
+    begin: u128,
+    given: AtomicU64,
+}
+
+impl Following {
+    pub(super) fn new(metrics: Metrics) -> Self {
+        let ids = Ids { begin: Uuid::new_v4().as_u128(), given: AtomicU64::new(0) };
+        Self { metrics, ids: Arc::new(ids) }
+    }
+}
+
+impl Ids {
+    fn next(&self) -> Uuid {
+        /// Odd, so that all multiples differ, and long, so that they look it.
+        const STRIDE: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
+        let given = self.given.fetch_add(1, Ordering::Relaxed);
+        let value = self.begin.wrapping_add(STRIDE.wrapping_mul(given.into()));
+        uuid::Builder::from_random_bytes(value.to_be_bytes()).into_uuid()
+    }
+}
+
 /// Follows a request on its way. Everything that is logged about it has its id.
-pub(super) async fn follow(State(metrics): State<Metrics>, mut request: Request, next: Next) -> Response {
-    let id = identify(&mut request);
+pub(super) async fn follow(State(following): State<Following>, mut request: Request, next: Next) -> Response {
+    let id = identify(&mut request, &following.ids);
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let begun = Instant::now();
     let span = tracing::info_span!("request", id);
     let response = next.run(request).instrument(span.clone()).await;
     let (status, after) = (response.status(), begun.elapsed());
     let area = Area::of(uri.path());
-    metrics.answered(area, status, after);
+    following.metrics.answered(area, status, after);
     macro_rules! tell {
         ($level:ident) => {
             tracing::$level!(
@@ -50,14 +83,30 @@ pub(super) async fn follow(State(metrics): State<Metrics>, mut request: Request,
 }
 
 /// The id of a request, which has one afterwards.
-fn identify(request: &mut Request) -> String {
+fn identify(request: &mut Request, ids: &Ids) -> String {
     let given = request.headers().get(ID).and_then(|id| id.to_str().ok());
     if let Some(id) = given.filter(|id| !id.is_empty() && id.len() <= MAX_ID) {
         return id.to_owned();
     }
-    let id = Uuid::new_v4().to_string();
+    let id = ids.next().to_string();
     if let Ok(value) = HeaderValue::from_str(&id) {
         request.headers_mut().insert(ID, value);
     }
     id
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn ids_differ() {
+        let [one, other] = [(); 2].map(|()| Following::new(Metrics::default()));
+        let ids = [one, other].map(|following| (0..10_000).map(|_| following.ids.next()).collect::<Vec<_>>());
+        let distinct: HashSet<_> = ids.iter().flatten().collect();
+        assert_eq!(distinct.len(), 20_000);
+        assert!(distinct.iter().all(|id| id.get_version_num() == 4));
+    }
 }

@@ -87,13 +87,12 @@ async fn answer(
 
 /// A content as tests have it.
 pub(crate) fn content(plan: Plan) -> Content {
-    Content {
-        plan: Arc::new(plan),
-        etag: ETAG.to_owned(),
-        changed_at: DateTime::parse_from_rfc2822(MODIFIED).unwrap().with_timezone(&Utc),
-        media_type: MEDIA_TYPE,
-        file_name: Some("image.iso".to_owned()),
-    }
+    content_of(plan, ETAG, DateTime::parse_from_rfc2822(MODIFIED).unwrap().with_timezone(&Utc))
+}
+
+/// A content with a tag and a time of its own.
+pub(crate) fn content_of(plan: Plan, etag: &str, changed_at: DateTime<Utc>) -> Content {
+    Content::new(Arc::new(plan), etag.to_owned(), changed_at, MEDIA_TYPE, Some("image.iso".to_owned()))
 }
 
 /// Bytes without zeros and without repetition within pages.

@@ -108,7 +108,7 @@ impl PlanBody {
     /// Fails where the base is not what it was when it was opened.
     pub(super) fn new(plan: Arc<Plan>, pieces: Vec<Piece>, mode: BodyMode) -> io::Result<Self> {
         let source = plan.source();
-        let stamp = source.stamp()?;
+        let stamp = source.recent_stamp()?;
         let way = match (mode, source.as_file()) {
             (_, None) => Way::ReadBeside,
             (BodyMode::Read, _) => Way::Read,

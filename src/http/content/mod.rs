@@ -41,19 +41,59 @@ pub struct Span(pub Range<u64>);
 /// A representation: bytes with an identity.
 #[derive(Debug, Clone)]
 pub struct Content {
-    /// The bytes.
-    pub plan: Arc<Plan>,
-    /// Their entity tag: strong, with the quotes around it. Other bytes have another one.
-    pub etag: String,
-    /// When they became what they are.
-    pub changed_at: DateTime<Utc>,
-    /// What they are.
-    pub media_type: &'static str,
-    /// The name to save them under.
-    pub file_name: Option<String>,
+    plan: Arc<Plan>,
+    etag: String,
+    modified: DateTime<Utc>,
+    media_type: &'static str,
+    file_name: Option<String>,
+    /// What answers say of it.
+    identity: HeaderMap,
+    /// What those say besides that have bytes in them.
+    description: HeaderMap,
 }
 
 impl Content {
+    /// A representation of which other bytes have another entity tag, which is strong and has its quotes. `changed_at` is
+    /// when its bytes became what they are, and `file_name` the name to save them under.
+    #[must_use]
+    pub fn new(
+        plan: Arc<Plan>,
+        etag: String,
+        changed_at: DateTime<Utc>,
+        media_type: &'static str,
+        file_name: Option<String>,
+    ) -> Self {
+        let modified = changed_at.min(Utc::now()).trunc_subsecs(0);
+        let mut identity = HeaderMap::new();
+        identity.insert(header::CACHE_CONTROL, CACHE_CONTROL);
+        put(&mut identity, header::ETAG, HeaderValue::from_str(&etag).ok());
+        put(&mut identity, header::LAST_MODIFIED, conditional::date_value(modified));
+        let mut description = identity.clone();
+        description.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        let name = file_name.as_deref().and_then(disposition::attachment);
+        put(&mut description, header::CONTENT_DISPOSITION, name);
+        description.insert(header::CONTENT_TYPE, HeaderValue::from_str(media_type).unwrap_or(OCTETS));
+        Self { plan, etag, modified, media_type, file_name, identity, description }
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// The entity tag, with its quotes.
+    #[must_use]
+    pub fn etag(&self) -> &str {
+        &self.etag
+    }
+
+    /// The name to save the bytes under.
+    #[must_use]
+    pub fn file_name(&self) -> Option<&str> {
+        self.file_name.as_deref()
+    }
+
     /// The answer to a GET or HEAD, over a connection whose writes go straight to the kernel.
     ///
     /// * Conditions are evaluated in the order of RFC 9110, 13.2.2, and answered with 304 or 412.
@@ -82,12 +122,10 @@ impl Content {
         headers: &HeaderMap,
         version: Version,
     ) -> Response<Body> {
-        let now = Utc::now();
-        let modified = self.changed_at.min(now).trunc_subsecs(0);
-        let validators = Validators { etag: &self.etag, modified, now };
+        let validators = Validators { etag: &self.etag, modified: self.modified, now: Utc::now() };
         match validators.evaluate(headers) {
             Outcome::Failed => return refusal(StatusCode::PRECONDITION_FAILED),
-            Outcome::NotModified => return self.not_modified(modified),
+            Outcome::NotModified => return self.not_modified(),
             Outcome::Proceed => {}
         }
         let request = if *method == Method::GET && validators.lets_ranges_pass(headers) {
@@ -104,43 +142,19 @@ impl Content {
             Selection::Unsatisfiable => return self.unsatisfiable(),
             selection => Answer::new(self, &selection),
         };
-        match answer.response(self, *method == Method::HEAD, mode) {
-            Ok(mut response) => {
-                self.describe(response.headers_mut(), modified);
-                response
-            }
-            Err(error) => {
-                tracing::error!(source = self.plan.source().name(), %error, "an image cannot be read");
-                refusal(StatusCode::INTERNAL_SERVER_ERROR)
-            }
-        }
+        answer.response(self, *method == Method::HEAD, mode).unwrap_or_else(|error| {
+            tracing::error!(source = self.plan.source().name(), %error, "an image cannot be read");
+            refusal(StatusCode::INTERNAL_SERVER_ERROR)
+        })
     }
 
-    /// What all answers say that have bytes in them. Also where the client should have it from an earlier one: real ones
-    /// take it from the last one they saw.
-    fn describe(&self, headers: &mut HeaderMap, modified: DateTime<Utc>) {
-        self.identify(headers, modified);
-        headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-        let name = self.file_name.as_deref().and_then(disposition::attachment);
-        put(headers, header::CONTENT_DISPOSITION, name);
-        if !headers.contains_key(header::CONTENT_TYPE) {
-            headers.insert(header::CONTENT_TYPE, HeaderValue::from_str(self.media_type).unwrap_or(OCTETS));
-        }
-    }
-
-    fn identify(&self, headers: &mut HeaderMap, modified: DateTime<Utc>) {
-        headers.insert(header::CACHE_CONTROL, CACHE_CONTROL);
-        put(headers, header::ETAG, HeaderValue::from_str(&self.etag).ok());
-        put(headers, header::LAST_MODIFIED, conditional::date_value(modified));
-    }
-
-    fn not_modified(&self, modified: DateTime<Utc>) -> Response<Body> {
+    fn not_modified(&self) -> Response<Body> {
         // A length would be that of the whole image (RFC 9110, 8.6), and routers add one of 0 where a body tells it. This
         // one does not.
         let nothing = futures_util::stream::empty::<io::Result<Bytes>>();
         let mut response = Response::new(Body::from_stream(nothing));
         *response.status_mut() = StatusCode::NOT_MODIFIED;
-        self.identify(response.headers_mut(), modified);
+        response.headers_mut().clone_from(&self.identity);
         response
     }
 
@@ -191,7 +205,7 @@ impl Answer {
         let body = if has_body {
             Body::new(PlanBody::new(Arc::clone(&content.plan), self.pieces, mode)?)
         } else {
-            content.plan.source().stamp()?;
+            content.plan.source().recent_stamp()?;
             Body::empty()
         };
         let mut response = Response::new(body);
@@ -200,7 +214,8 @@ impl Answer {
         }
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
-        headers.reserve(8);
+        // Also where the client should have it from an earlier answer: real ones take it from the last one they saw.
+        headers.clone_from(&content.description);
         headers.insert(header::CONTENT_LENGTH, len.into());
         put(headers, header::CONTENT_RANGE, self.range);
         put(headers, header::CONTENT_TYPE, self.media_type);

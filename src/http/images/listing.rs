@@ -106,8 +106,8 @@ impl Urls {
             name,
             url: self.of(name),
             sha256_url: self.of(&format!("{name}.sha256")),
-            size: content.map(|content| content.plan.len()),
-            etag: content.map(|content| content.etag.clone()),
+            size: content.map(|content| content.plan().len()),
+            etag: content.map(|content| content.etag().to_owned()),
             error: planned.and_then(Result::err).map(|refusal| refusal.reason().to_owned()),
         }
     }

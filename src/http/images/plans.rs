@@ -107,7 +107,7 @@ impl Plans {
         let planned = cell.get_or_try_init(async || make().await.map(Arc::new)).await;
         match planned {
             Ok(planned) => {
-                let bytes = planned.content.plan.own_bytes();
+                let bytes = planned.content.plan().own_bytes();
                 self.with(|known| known.weigh(&key, bytes, self.most_bytes));
                 Ok(Arc::clone(planned))
             }
@@ -128,10 +128,12 @@ impl Known {
     fn cell(&mut self, key: &PlanKey) -> Arc<OnceCell<Arc<Planned>>> {
         self.clock += 1;
         let used_at = self.clock;
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.used_at = used_at;
+            return Arc::clone(&entry.cell);
+        }
         let fresh = || Entry { cell: Arc::default(), bytes: 0, used_at };
-        let entry = self.entries.entry(key.clone()).or_insert_with(fresh);
-        entry.used_at = used_at;
-        Arc::clone(&entry.cell)
+        Arc::clone(&self.entries.entry(key.clone()).or_insert_with(fresh).cell)
     }
 
     fn forget(&mut self, key: &PlanKey) {

@@ -196,10 +196,10 @@ impl ImageServer {
 
     async fn digest_line(&self, planned: &Arc<Planned>) -> Result<Response, Refusal> {
         let digest = planned.sha256.get_or_try_init(async || {
-            let plan = Arc::clone(&planned.content.plan);
+            let plan = Arc::clone(planned.content.plan());
             in_background(move || plan.sha256().map_err(|error| made_nothing(&error))).await
         });
-        let name = planned.content.file_name.as_deref().unwrap_or_default();
+        let name = planned.content.file_name().unwrap_or_default();
         let line = format!("{}  {name}\n", digest.await?);
         Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], line).into_response())
     }
@@ -213,7 +213,7 @@ fn planned(
     file_name: String,
 ) -> Result<Planned, DiscoveryError> {
     let etag = format!("\"{}\"", plan.identity()?);
-    let content = Content { plan: Arc::new(plan), etag, changed_at, media_type, file_name: Some(file_name) };
+    let content = Content::new(Arc::new(plan), etag, changed_at, media_type, Some(file_name));
     Ok(Planned { what, base, content, sha256: OnceCell::new() })
 }
 

@@ -59,9 +59,9 @@ impl Traces {
         response: &Response<Body>,
     ) -> Option<Transfer> {
         let span = response.extensions().get::<Span>()?.0.clone();
-        let etag = &planned.content.etag;
+        let etag = planned.content.etag();
         let trace = self.with(|known| {
-            if let Some(trace) = known.get(reader.clone()).filter(|trace| trace.etag == *etag) {
+            if let Some(trace) = known.get(reader.clone()).filter(|trace| trace.etag == etag) {
                 return trace;
             }
             let trace = Arc::new(Trace::new(reader.clone(), planned));
@@ -99,7 +99,7 @@ struct Progress {
 
 impl Trace {
     fn new(reader: Reader, planned: &Arc<Planned>) -> Self {
-        let len = planned.content.plan.len();
+        let len = planned.content.plan().len();
         let now = Utc::now();
         let words = usize::try_from(len.div_ceil(BLOCK).div_ceil(64)).unwrap_or(0);
         let progress = Progress {
@@ -118,7 +118,7 @@ impl Trace {
             "a client begins to read"
         );
         Self {
-            etag: planned.content.etag.clone(),
+            etag: planned.content.etag().to_owned(),
             len,
             planned: Arc::downgrade(planned),
             progress: Mutex::new(progress),
@@ -144,7 +144,7 @@ impl Trace {
     fn file_at(&self, offset: u64) -> Option<String> {
         let planned = self.planned.upgrade()?;
         let end = offset.checked_add(1)?;
-        let base = match planned.content.plan.segments(offset..end).next()? {
+        let base = match planned.content.plan().segments(offset..end).next()? {
             Segment::Base(extent) => extent,
             Segment::Bytes(_) | Segment::Zero(_) => Extent::new(offset, 1)?,
         };

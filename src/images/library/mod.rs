@@ -218,6 +218,9 @@ impl Library {
         outcome: impl Fn(&Slot, &Known) -> Option<Result<Arc<Base>, NotReady>>,
     ) -> Result<Arc<Base>, NotReady> {
         let slot = self.slot(image)?;
+        if let Some(found) = outcome(slot, &slot.known.borrow()) {
+            return found;
+        }
         let mut known = slot.known.subscribe();
         loop {
             let found = outcome(slot, &known.borrow_and_update());
@@ -232,7 +235,9 @@ impl Library {
     fn slot(&self, image: &OsImage) -> Result<&Arc<Slot>, NotReady> {
         let key = Key::of(image);
         let slot = self.inner.slots.get(&key).ok_or_else(|| NotReady::Unknown { image: key.to_string() })?;
-        slot.wanted.send_if_modified(|wanted| !std::mem::replace(wanted, true));
+        if !*slot.wanted.borrow() {
+            slot.wanted.send_replace(true);
+        }
         Ok(slot)
     }
 }
