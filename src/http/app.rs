@@ -14,6 +14,7 @@ use tower_http::compression::predicate::{Predicate, SizeAbove};
 
 use super::images::ImageServer;
 use super::request::{Following, follow};
+use super::shortcut::Shortcut;
 use super::{health, origin};
 use crate::inventory::{Inventory, Refusal};
 
@@ -39,7 +40,11 @@ pub fn app(inventory: &Inventory, images: Option<&ImageServer>) -> Router {
         None => app,
     };
     let metrics = images.map(|images| images.metrics().clone()).unwrap_or_default();
-    app.layer(from_fn_with_state(Following::new(metrics), follow))
+    let app = app.layer(from_fn_with_state(Following::new(metrics), follow));
+    match images.cloned() {
+        Some(images) => Router::new().fallback_service(Shortcut { images, routes: app }),
+        None => app,
+    }
 }
 
 /// Files go as they are: most are packed already, and who fetches one wants to know its length.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::StatusCode;
+use axum::http::{Response, StatusCode, header};
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -177,18 +177,18 @@ impl Metrics {
         self.0.head_seconds.get_or_create(&AreaLabel { area }).observe(after.as_secs_f64());
     }
 
-    /// What counts the bytes of an answer with this status and number of ranges.
-    pub(super) fn meter(&self, what: What, status: StatusCode, is_of_parts: bool) -> Meter {
+    /// What counts the answers with a file, and their bytes.
+    pub(super) fn meter(&self, what: What) -> Meter {
         let file = what.name();
-        let kind = match status {
-            StatusCode::OK => "whole",
-            StatusCode::PARTIAL_CONTENT if is_of_parts => "ranges",
-            StatusCode::PARTIAL_CONTENT => "range",
-            StatusCode::NOT_MODIFIED => "not_modified",
-            _ => "refused",
-        };
-        self.0.answers.get_or_create(&AnswerLabels { file, kind }).inc();
-        Meter(self.0.bytes.get_or_create(&FileLabel { file }).clone())
+        let kind = |kind| self.0.answers.get_or_create(&AnswerLabels { file, kind }).clone();
+        Meter(Arc::new(FileCounts {
+            whole: kind("whole"),
+            range: kind("range"),
+            ranges: kind("ranges"),
+            not_modified: kind("not_modified"),
+            refused: kind("refused"),
+            bytes: self.0.bytes.get_or_create(&FileLabel { file }).clone(),
+        }))
     }
 
     /// A plan was made, or could not be.
@@ -225,14 +225,38 @@ impl Metrics {
     }
 }
 
-/// What counts the bytes of an answer.
+/// What counts the answers with a file.
 #[derive(Clone, Debug)]
-pub(super) struct Meter(Counter);
+pub(super) struct Meter(Arc<FileCounts>);
+
+#[derive(Debug)]
+struct FileCounts {
+    whole: Counter,
+    range: Counter,
+    ranges: Counter,
+    not_modified: Counter,
+    refused: Counter,
+    bytes: Counter,
+}
 
 impl Meter {
-    /// So many more were sent.
+    /// The head of an answer is made.
+    pub(super) fn answered<B>(&self, response: &Response<B>) {
+        let counter = match response.status() {
+            StatusCode::OK => &self.0.whole,
+            StatusCode::PARTIAL_CONTENT if response.headers().contains_key(header::CONTENT_RANGE) => {
+                &self.0.range
+            }
+            StatusCode::PARTIAL_CONTENT => &self.0.ranges,
+            StatusCode::NOT_MODIFIED => &self.0.not_modified,
+            _ => &self.0.refused,
+        };
+        counter.inc();
+    }
+
+    /// So many bytes more were sent.
     pub(super) fn sent(&self, len: u64) {
-        self.0.inc_by(len);
+        self.0.bytes.inc_by(len);
     }
 }
 

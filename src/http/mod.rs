@@ -14,6 +14,7 @@ mod origin;
 mod redacted;
 mod request;
 mod server;
+mod shortcut;
 
 pub use app::app;
 pub use client::Client;

@@ -205,3 +205,30 @@ fn what_is_sent_is_counted() {
         assert!((120..1000).contains(&sent), "{sent}");
     });
 }
+
+/// What a request came to is remembered for a while; what has changed meanwhile counts at once.
+#[test]
+fn what_was_answered_is_asked_again_when_it_changes() {
+    run(async {
+        let keys = LocalKeys::parse(KeyTexts::generate().unwrap().private.reveal(), None).unwrap();
+        let user = keys.user_token(None).reveal().to_owned();
+        let server = Server::start(Policy::local(keys), Some(user.clone())).await;
+        let (made, id) = server.infra_env().await;
+        let path = server.path(&made["download_url"]).to_owned();
+        let first = server.get(&path).await;
+        let etag = header(&first, "etag");
+        for _ in 0..3 {
+            assert_eq!(header(&server.get(&path).await, "etag"), etag);
+            // Who shows nothing gets nothing, whatever others got.
+            assert_eq!(server.get(&format!("/byid/{id}/4.14/x86_64/full.iso")).await.status(), 401);
+            let url = format!("{}/byid/{id}/4.14/x86_64/full.iso", server.base);
+            assert_eq!(server.client.get(url).bearer_auth(&user).send().await.unwrap().status(), 200);
+        }
+        let change = json!({"kernel_arguments": [{"operation": "append", "value": "loud"}]});
+        server.api(Method::PATCH, &format!("/infra-envs/{id}"), &change).await;
+        assert_ne!(header(&server.get(&path).await, "etag"), etag);
+        let url = format!("{}{API}/infra-envs/{id}", server.base);
+        assert_eq!(server.client.delete(url).bearer_auth(&user).send().await.unwrap().status(), 204);
+        assert_eq!(server.get(&path).await.status(), 404);
+    });
+}

@@ -38,12 +38,18 @@ impl ImageInputs for Embedded {
             Access::Authorization(token) => (None, Some(token)),
             Access::Nothing | Access::ImageToken(_) => (None, None),
         };
+        let seen = self.0.records().changes();
         let record = self.0.served_infra_env(id, url_token, user_token).await?;
         Ok(Current {
             revision: format!("{}", record.image_generation).into(),
             changed_at: record.image_changed_at.0.unwrap_or_default(),
+            seen,
             origin: Origin::Record(record),
         })
+    }
+
+    fn is_current(&self, current: &Current) -> bool {
+        self.0.records().changes() == current.seen
     }
 
     async fn rendered(

@@ -35,6 +35,8 @@ pub struct Current {
     pub revision: Arc<str>,
     /// When the image changed last.
     pub changed_at: DateTime<Utc>,
+    /// What [`is_current`](ImageInputs::is_current) tells from: of how many changes the inventory knew.
+    pub seen: u64,
     /// What it is made from.
     pub origin: Origin,
 }
@@ -54,6 +56,9 @@ pub trait ImageInputs: fmt::Debug + Send + Sync {
     /// An infra-env as it is now, for a caller who may have its images. This is asked for every request, so it has to be
     /// cheap for what was asked for before.
     async fn current(&self, id: InfraEnvId, artifact: Artifact, access: &Access) -> Result<Current, Refusal>;
+
+    /// Whether what was said of an infra-env a moment ago is still so, as far as that is known without asking anybody.
+    fn is_current(&self, current: &Current) -> bool;
 
     /// What goes into an image; with an address, only the network of the machine that has it. This is asked once for each
     /// revision.

@@ -7,6 +7,7 @@
 mod artifact;
 mod embedded;
 mod inputs;
+mod known;
 mod listing;
 mod plans;
 mod routes;
@@ -29,6 +30,7 @@ use crate::images::library::Library;
 use crate::images::{CpuArchitecture, OsImage};
 use crate::inventory::Refusal;
 use ignition::discovery::HttpUrl;
+use known::Known;
 use trace::Traces;
 
 /// The name of the script with which iPXE boots the machines of an infra-env, in our own URLs.
@@ -45,6 +47,7 @@ struct Parts {
     live_images: Library,
     inputs: Arc<dyn ImageInputs>,
     plans: Plans,
+    known: Known,
     traces: Traces,
     metrics: Metrics,
     /// Where machines reach this server.
@@ -61,8 +64,17 @@ impl ImageServer {
         base_url: HttpUrl,
     ) -> Self {
         let images = images.into_iter().collect();
-        let (plans, traces, metrics) = Default::default();
-        Self(Arc::new(Parts { images, live_images: library, inputs, plans, traces, metrics, base_url }))
+        let (plans, known, traces, metrics) = Default::default();
+        Self(Arc::new(Parts {
+            images,
+            live_images: library,
+            inputs,
+            plans,
+            known,
+            traces,
+            metrics,
+            base_url,
+        }))
     }
 
     /// Its routes.

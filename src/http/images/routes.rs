@@ -141,7 +141,8 @@ async fn file(
     if let Some(file) = BootFile::of_name(name) {
         let current = server.current(id, Artifact::Initrd, &access).await?;
         let (version, architecture) = server.live_image_of(&current).await?;
-        return server.answer_boot_file((file, is_digest), (&version, architecture), Some(id), &asked).await;
+        let of = Some((id, current));
+        return server.answer_boot_file((file, is_digest), (&version, architecture), of, &asked).await;
     }
     let artifact = Artifact::of_name(name).ok_or_else(|| no_such_file(name))?;
     server.answer(&of_infra_env(id, artifact, access, is_digest), &asked).await

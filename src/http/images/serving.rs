@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -11,11 +10,12 @@ use tokio::sync::OnceCell;
 
 use super::inputs::{Access, Current};
 use super::plans::{PlanKey, Planned, What};
-use super::trace::Reader;
+use super::trace::{Reader, Trace};
 use super::wanted::{Asked, Wanted};
+use super::watched::watch;
 use super::{Artifact, BootFile, ImageServer, no_such_image};
 use crate::discovery::{DiscoveryError, Ground};
-use crate::http::content::Content;
+use crate::http::content::{Content, Span};
 use crate::images::library::{Base, NotReady};
 use crate::images::{CpuArchitecture, OsImage};
 use crate::inventory::id::InfraEnvId;
@@ -58,7 +58,8 @@ impl ImageServer {
         let base = self.0.live_images.base(image).await.map_err(not_ready)?;
         let what = What::Image(wanted.artifact, wanted.machine);
         let planned = self.planned_image((wanted.infra_env, &current), (image, &base), what).await?;
-        self.send(planned, wanted.is_digest, Some(wanted.infra_env), asked).await
+        let of = Some((wanted.infra_env, current));
+        self.send(planned, wanted.is_digest, of, asked).await
     }
 
     /// Answers a request for a file of a live image: one for its own sake, or as one of an infra-env.
@@ -66,7 +67,7 @@ impl ImageServer {
         &self,
         (file, is_digest): (BootFile, bool),
         (version, architecture): (&str, CpuArchitecture),
-        infra_env: Option<InfraEnvId>,
+        of: Option<(InfraEnvId, Current)>,
         asked: &Asked,
     ) -> Result<Response, Refusal> {
         if !BootFile::all(architecture).any(|known| known == file) {
@@ -75,7 +76,7 @@ impl ImageServer {
         let image = self.require_os_image(version, architecture)?;
         let base = self.0.live_images.base(image).await.map_err(not_ready)?;
         let planned = self.planned_file(&base, file).await?;
-        self.send(planned, is_digest, infra_env, asked).await
+        self.send(planned, is_digest, of, asked).await
     }
 
     /// The script with which iPXE boots the machines of an infra-env.
@@ -178,20 +179,25 @@ impl ImageServer {
         &self,
         planned: Arc<Planned>,
         is_digest: bool,
-        infra_env: Option<InfraEnvId>,
+        of: Option<(InfraEnvId, Current)>,
         asked: &Asked,
     ) -> Result<Response, Refusal> {
         if is_digest {
             return self.digest_line(&planned).await;
         }
         let response = planned.content.respond_in(asked.mode, &asked.method, &asked.headers, asked.version);
-        let trace = infra_env.and_then(|infra_env| {
+        let meter = self.0.metrics.meter(planned.what);
+        let (infra_env, current) = of.unzip();
+        if response.extensions().get::<Span>().is_none() {
+            return Ok(watch(response, None, meter));
+        }
+        let trace = infra_env.map(|infra_env| {
             let reader = Reader { infra_env, client: asked.client, what: planned.what };
-            self.0.traces.begin(reader, &planned, &response)
+            self.0.traces.of(reader, &planned)
         });
-        let is_of_parts = response.headers().get(header::CONTENT_RANGE).is_none();
-        let meter = self.0.metrics.meter(planned.what, response.status(), is_of_parts);
-        Ok(super::watched::watch(response, trace, meter).map(Body::new))
+        self.remember(asked, current, &planned, (trace.as_ref(), &meter));
+        let transfer = trace.as_ref().and_then(|trace| Trace::begin(trace, &response));
+        Ok(watch(response, transfer, meter))
     }
 
     async fn digest_line(&self, planned: &Arc<Planned>) -> Result<Response, Refusal> {

@@ -51,30 +51,23 @@ impl Traces {
         use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Notes that a reader gets an answer, and gives what notes the bytes of it. Answers without bytes are not noted.
-    pub(super) fn begin(
-        &self,
-        reader: Reader,
-        planned: &Arc<Planned>,
-        response: &Response<Body>,
-    ) -> Option<Transfer> {
-        let span = response.extensions().get::<Span>()?.0.clone();
+    /// How far a reader is with an image.
+    pub(super) fn of(&self, reader: Reader, planned: &Arc<Planned>) -> Arc<Trace> {
         let etag = planned.content.etag();
-        let trace = self.with(|known| {
+        self.with(|known| {
             if let Some(trace) = known.get(reader.clone()).filter(|trace| trace.etag == etag) {
                 return trace;
             }
             let trace = Arc::new(Trace::new(reader.clone(), planned));
             known.insert(reader, Arc::clone(&trace));
             trace
-        });
-        Some(trace.begin(span))
+        })
     }
 }
 
 /// How far a reader is with one image.
 #[derive(Debug)]
-struct Trace {
+pub(super) struct Trace {
     reader: Reader,
     etag: String,
     len: u64,
@@ -130,14 +123,16 @@ impl Trace {
         use_it(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn begin(self: Arc<Self>, span: Range<u64>) -> Transfer {
-        self.with(|progress| {
+    /// Notes an answer, and gives what notes the bytes of it. One without bytes is not noted.
+    pub(super) fn begin(this: &Arc<Self>, response: &Response<Body>) -> Option<Transfer> {
+        let span = response.extensions().get::<Span>()?.0.clone();
+        this.with(|progress| {
             progress.answers += 1;
             progress.under_way += 1;
             progress.last = span.clone();
             progress.touch();
         });
-        Transfer { trace: self, rest: span }
+        Some(Transfer { trace: Arc::clone(this), rest: span })
     }
 
     /// Where a byte of the image comes from, as long as somebody knows.

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, Version};
+use axum::http::{HeaderMap, Method, Uri, Version};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ignition::network::MacAddr;
@@ -21,6 +21,7 @@ use crate::inventory::{Query, Refusal, Secret};
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) method: Method,
+    pub(super) uri: Uri,
     pub(super) version: Version,
     pub(super) headers: HeaderMap,
     pub(super) query: Query,
@@ -35,6 +36,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Asked {
         Ok(Self {
             query: Query::from_request_parts(parts, state).await?,
             method: parts.method.clone(),
+            uri: parts.uri.clone(),
             version: parts.version,
             headers: std::mem::take(&mut parts.headers),
             client: parts.extensions.get().copied().unwrap_or_default(),

@@ -5,19 +5,23 @@ use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, Bytes};
 use axum::http::Response;
-use hyper::body::{Frame, SizeHint};
+use hyper::body::{Body as _, Frame, SizeHint};
 
 use super::trace::Transfer;
 use crate::http::metrics::Meter;
 
-/// Counts the bytes of an answer.
-pub(super) fn watch(response: Response<Body>, trace: Option<Transfer>, meter: Meter) -> Response<Watched> {
-    response.map(|body| Watched { body, trace, meter })
+/// Counts an answer, and its bytes as they go.
+pub(super) fn watch(response: Response<Body>, trace: Option<Transfer>, meter: Meter) -> Response<Body> {
+    meter.answered(&response);
+    if response.body().is_end_stream() {
+        return response;
+    }
+    response.map(|body| Body::new(Watched { body, trace, meter }))
 }
 
 /// A body whose bytes are counted when the connection takes them.
 #[derive(Debug)]
-pub(super) struct Watched {
+struct Watched {
     body: Body,
     trace: Option<Transfer>,
     meter: Meter,

@@ -1,0 +1,131 @@
+//! Requests that were answered a moment ago. A machine reads its image in thousands of ranges under one URL; for all but
+//! the first in half a second, an answer is a look into a table.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::http::uri::PathAndQuery;
+use axum::http::{Method, Request, Response, header};
+
+use super::inputs::Current;
+use super::plans::Planned;
+use super::trace::Trace;
+use super::wanted::Asked;
+use super::{ImageServer, watched};
+use crate::http::Client;
+use crate::http::content::BodyMode;
+use crate::http::metrics::Meter;
+use crate::recent::Recent;
+
+/// How many requests are known at least.
+const MOST_KNOWN: usize = 1024;
+/// How long what a request came to is taken to be so without asking the inventory, which is asked sooner when it says that
+/// something has changed.
+const FRESH: Duration = Duration::from_millis(500);
+
+/// What requests came to.
+#[derive(Debug)]
+pub(super) struct Known {
+    table: Mutex<Recent<u64, Arc<Answered>>>,
+    hasher: RandomState,
+}
+
+/// What a request came to.
+#[derive(Debug)]
+pub(super) struct Answered {
+    pub(super) url: PathAndQuery,
+    pub(super) client: Client,
+    pub(super) mode: BodyMode,
+    pub(super) at: Instant,
+    /// The infra-env, if the request was for one.
+    pub(super) current: Option<Current>,
+    /// It is kept with the plans, which are of bounded size.
+    pub(super) planned: Weak<Planned>,
+    pub(super) trace: Option<Arc<Trace>>,
+    pub(super) meter: Meter,
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Self { table: Mutex::new(Recent::new(MOST_KNOWN)), hasher: RandomState::new() }
+    }
+}
+
+impl Known {
+    fn with<T>(&self, use_it: impl FnOnce(&mut Recent<u64, Arc<Answered>>) -> T) -> T {
+        // Whoever panicked over the table left it whole: what is in it can be found out again.
+        use_it(&mut self.table.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn key(&self, url: &PathAndQuery, client: Client) -> u64 {
+        self.hasher.hash_one((url.as_str(), client))
+    }
+
+    pub(super) fn add(&self, answered: Answered) {
+        let key = self.key(&answered.url, answered.client);
+        self.with(|table| table.insert(key, Arc::new(answered)));
+    }
+}
+
+impl ImageServer {
+    /// The answer to a request like one that was answered a moment ago. Those that say who they are from in a header, or
+    /// where they come from, have to be looked at each time.
+    pub(crate) fn again(&self, request: &Request<Body>) -> Option<Response<Body>> {
+        let headers = request.headers();
+        if !matches!(*request.method(), Method::GET | Method::HEAD)
+            || headers.contains_key(header::AUTHORIZATION)
+            || headers.contains_key(header::ORIGIN)
+        {
+            return None;
+        }
+        let url = request.uri().path_and_query()?;
+        let client = request.extensions().get().copied().unwrap_or_default();
+        let known = &self.0.known;
+        let answered = known.with(|table| table.get(known.key(url, client)))?;
+        let mode = request.extensions().get().copied().unwrap_or_default();
+        if answered.url != *url
+            || answered.client != client
+            || answered.mode != mode
+            || !self.holds(&answered)
+        {
+            return None;
+        }
+        let planned = answered.planned.upgrade()?;
+        let response = planned.content.respond_in(mode, request.method(), headers, request.version());
+        let transfer = answered.trace.as_ref().and_then(|trace| Trace::begin(trace, &response));
+        Some(watched::watch(response, transfer, answered.meter.clone()))
+    }
+
+    /// Whether what a request came to is still so.
+    fn holds(&self, answered: &Answered) -> bool {
+        let is_fresh = answered.at.elapsed() < FRESH;
+        let is_current = |current: &Current| self.0.inputs.is_current(current);
+        is_fresh && answered.current.as_ref().is_none_or(is_current)
+    }
+
+    /// Remembers what a request came to.
+    pub(super) fn remember(
+        &self,
+        asked: &Asked,
+        current: Option<Current>,
+        planned: &Arc<Planned>,
+        (trace, meter): (Option<&Arc<Trace>>, &Meter),
+    ) {
+        if asked.headers.contains_key(header::AUTHORIZATION) || asked.headers.contains_key(header::ORIGIN) {
+            return;
+        }
+        let Some(url) = asked.uri.path_and_query() else { return };
+        self.0.known.add(Answered {
+            url: url.clone(),
+            client: asked.client,
+            mode: asked.mode,
+            at: Instant::now(),
+            current,
+            planned: Arc::downgrade(planned),
+            trace: trace.cloned(),
+            meter: meter.clone(),
+        });
+    }
+}
