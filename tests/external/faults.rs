@@ -72,6 +72,27 @@ async fn a_page_is_no_answer() {
     }
 }
 
+/// A service that moved on its host is found there, and what a caller shows is shown to no other host.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_service_may_move_on_its_host() {
+    let go = Go::start().await;
+    let other = Go::start().await;
+    let server = Server::start(&strict(&go.peer.url())).await;
+    let full = format!("/images/{ID}?version=4.14&type=full-iso&image_token=t");
+    let moved = format!("/api/assisted-install/v2/infra-envs/{ID}/downloads/files?file_name=discovery.ign");
+    let to = |url: String| Fault::Answer(Reply::new(307, "").header("Location", url));
+    go.peer.fail("discovery_iso_type", to(moved.clone()));
+    assert_eq!(server.get(&full).await.status(), 200);
+    assert!(go.peer.calls().iter().all(|call| call.header("image-token") == Some("t")));
+    let elsewhere = other.peer.url().replace("127.0.0.1", "localhost");
+    go.peer.fail("discovery_iso_type", to(format!("{elsewhere}{moved}")));
+    assert_refused(&server.get(&full).await, 502, "another host");
+    assert!(other.peer.calls().is_empty());
+    go.peer.fail("discovery.ign", to(moved));
+    assert_refused(&server.get(&full).await, 502, "round and round");
+    assert!(go.peer.calls().len() < 10);
+}
+
 /// What was kept is not given out as long as nobody says that the caller may have it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_is_gone_lets_nobody_in() {

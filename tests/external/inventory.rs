@@ -135,7 +135,7 @@ async fn a_change_gives_another_image_from_its_first_byte() {
         // This one does not change the config.
         json!({"kernel_arguments": [{"operation": "append", "value": "loud"}]}),
         json!({"static_network_config": network()}),
-        json!({"ssh_authorized_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHVuY2hlY2tlZGtleWZvcnRlc3RzMDAwMDAwMDAwMDA= a@b"}),
+        json!({"ssh_authorized_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj2tQSxYwQIcXsGZ6aHcKfoWiVBqVp3AmEFwqeFsTOO"}),
     ] {
         let before = pair.server.image(&path).await;
         pair.api(Method::PATCH, &format!("/{id}"), &change).await;

@@ -115,15 +115,10 @@ impl Peer {
                 let (socket, _) = listener.accept().await.unwrap();
                 let (tls, answers, state) = (tls.clone(), Arc::clone(&answers), Arc::clone(&shared));
                 tokio::spawn(async move {
-                    match tls {
-                        None => serve(socket, &answers, &state).await,
-                        // A client that does not trust the certificate goes away.
-                        Some(tls) => {
-                            if let Ok(socket) = tls.accept(socket).await {
-                                serve(socket, &answers, &state).await;
-                            }
-                        }
-                    }
+                    let Some(tls) = tls else { return serve(socket, &answers, &state).await };
+                    // A client that does not trust the certificate goes away.
+                    let Ok(socket) = tls.accept(socket).await else { return };
+                    serve(socket, &answers, &state).await;
                 });
             }
         });

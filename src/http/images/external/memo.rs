@@ -81,7 +81,8 @@ impl Memo {
     }
 
     fn has_config(&self, told: &Told) -> bool {
-        told.body.as_ref().is_none_or(|body| fingerprint(body) == self.fingerprint)
+        let is_same = |body: &Bytes| *body == self.rendered.config || fingerprint(body) == self.fingerprint;
+        told.body.as_ref().is_none_or(is_same)
     }
 
     fn bytes(&self) -> usize {

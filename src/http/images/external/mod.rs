@@ -118,7 +118,10 @@ impl External {
         let config = match (&told.body, kept) {
             (Some(_), Some(memo)) if memo.differs_in_signatures(&told) => memo.config(),
             (None, Some(memo)) => memo.config(),
-            (Some(body), _) => body.clone(),
+            (Some(body), _) => {
+                service::require_config(body)?;
+                body.clone()
+            }
             (None, None) => {
                 return Err(service::not_understood("304, and nobody has asked whether it changed"));
             }

@@ -22,7 +22,7 @@ use crate::inventory::{Refusal, Secret, Settings};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest answer that is read. The config of a full image for a thousand machines has a tenth of it.
 const MAX_ANSWER: usize = 64 << 20;
-/// Redirects that are followed: to the same host, with what the caller has shown.
+/// Redirects that are followed, all to the same host.
 const MOST_REDIRECTS: usize = 3;
 const IMAGE_TOKEN: HeaderName = HeaderName::from_static("image-token");
 
@@ -112,7 +112,7 @@ impl Service {
         let last_modified = date(headers, &header::LAST_MODIFIED).or(known);
         let etag = text(headers, &header::ETAG).filter(|etag| etag.starts_with('"')).map(str::to_owned);
         let body = match response.status() {
-            StatusCode::OK => Some(config(read(response).await?)?),
+            StatusCode::OK => Some(read(response).await?),
             StatusCode::NOT_MODIFIED if condition.is_any() => None,
             status => return Err(refused(status)),
         };
@@ -234,11 +234,11 @@ async fn read(mut response: Response) -> Result<Bytes, Refusal> {
     Ok(body.freeze())
 }
 
-/// A config, rather than a page of something that stands in front of the service.
-fn config(body: Bytes) -> Result<Bytes, Refusal> {
+/// Makes sure that it is a config, rather than a page of something that stands in front of the service.
+pub(super) fn require_config(body: &[u8]) -> Result<(), Refusal> {
     let is_object = body.trim_ascii_start().starts_with(b"{");
-    if is_object && serde_json::from_slice::<IgnoredAny>(&body).is_ok() {
-        return Ok(body);
+    if is_object && serde_json::from_slice::<IgnoredAny>(body).is_ok() {
+        return Ok(());
     }
     Err(not_understood("a config that is no JSON object"))
 }
@@ -296,9 +296,9 @@ mod tests {
 
     #[test]
     fn a_page_is_no_config() {
-        config(Bytes::from_static(b" {\"ignition\": {}}\n")).unwrap();
+        require_config(b" {\"ignition\": {}}\n").unwrap();
         for body in ["", "<html>", "[]", "{", "{} {}", "\"{}\"", "\u{1f}\u{8b}"] {
-            config(Bytes::from(body)).unwrap_err();
+            require_config(body.as_bytes()).unwrap_err();
         }
     }
 
