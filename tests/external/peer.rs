@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
@@ -114,12 +114,7 @@ impl Peer {
             loop {
                 let (socket, _) = listener.accept().await.unwrap();
                 let (tls, answers, state) = (tls.clone(), Arc::clone(&answers), Arc::clone(&shared));
-                tokio::spawn(async move {
-                    let Some(tls) = tls else { return serve(socket, &answers, &state).await };
-                    // A client that does not trust the certificate goes away.
-                    let Ok(socket) = tls.accept(socket).await else { return };
-                    serve(socket, &answers, &state).await;
-                });
+                tokio::spawn(greet(socket, tls, answers, state));
             }
         });
         Self { address, state, work }
@@ -182,6 +177,14 @@ async fn forward(client: reqwest::Client, base: String, call: Call) -> Reply {
     let headers =
         headers.map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect();
     Reply { status, headers, body: response.bytes().await.unwrap().to_vec() }
+}
+
+async fn greet(socket: TcpStream, tls: Option<TlsAcceptor>, answers: Answers, state: Arc<Mutex<State>>) {
+    let Some(tls) = tls else { return serve(socket, &answers, &state).await };
+    // A client that does not trust the certificate goes away.
+    if let Ok(socket) = tls.accept(socket).await {
+        serve(socket, &answers, &state).await;
+    }
 }
 
 /// One call, one answer. Clients go away in the middle of both.
