@@ -47,7 +47,7 @@ fn of(parts: Parts, health: MethodRouter<Parts>) -> Router {
 struct Report {
     /// Whether the database answers and all images are there that are fetched at the start. An image that is ready is
     /// served even while others are not.
-    is_ready: bool,
+    ready: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     database: Option<Database>,
     images: Vec<Image>,
@@ -85,11 +85,11 @@ async fn health(Given(parts): Given<Parts>) -> Response {
     };
     let live_images = parts.live_images.as_ref();
     let report = Report {
-        is_ready: database != Some(Database::Failed) && live_images.is_none_or(Library::is_ready),
+        ready: database != Some(Database::Failed) && live_images.is_none_or(Library::is_ready),
         database,
         images: live_images.map(Library::states).unwrap_or_default().into_iter().map(Image::from).collect(),
     };
-    let status = if report.is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let status = if report.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     json(status, &report)
 }
 

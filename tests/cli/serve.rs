@@ -156,7 +156,7 @@ fn an_open_server_answers_everybody() {
     }
     let health = server.ask("GET /health", "");
     assert_eq!(health.status, 200);
-    assert_eq!(health.json(), json!({"is_ready": true, "database": "ready", "images": []}));
+    assert_eq!(health.json(), json!({"ready": true, "database": "ready", "images": []}));
     assert_eq!(server.ask(&format!("GET {VERSIONS}"), "").json()["versions"].as_object().unwrap().len(), 4);
     let (get, head) =
         (server.ask(&format!("GET {VERSIONS}"), ""), server.ask(&format!("HEAD {VERSIONS}"), ""));

@@ -63,14 +63,14 @@ async fn it_takes_the_place_of_the_image_service() {
     );
     let report = process.until(|_, report| state(report, "4.14") == "ready").await;
     let (status, _) = process.health().await;
-    assert_eq!((status, &report["is_ready"]), (503, &json!(false)), "{report}");
+    assert_eq!((status, &report["ready"]), (503, &json!(false)), "{report}");
     assert_ne!(state(&report, "4.15"), "ready");
     // What is there is served.
     process.image(&format!("/byid/{ID}/4.14/x86_64/minimal.iso")).await;
     assert_eq!(process.get("/live").await.status(), 200);
     open.send_replace(true);
     let report = process.until(|status, _| status == 200).await;
-    assert_eq!((&report["is_ready"], state(&report, "4.15")), (&json!(true), &json!("ready")));
+    assert_eq!((&report["ready"], state(&report, "4.15")), (&json!(true), &json!("ready")));
     assert_eq!(report.get("database"), None);
     process.image(&format!("/byid/{ID}/4.15/x86_64/full.iso")).await;
     for call in mirror.calls() {

@@ -152,8 +152,9 @@ impl Service {
         path: &str,
         (query, mut headers): (&[(&str, &str)], HeaderMap),
     ) -> Result<Response, Refusal> {
-        let path = format!("{}/{}{path}", self.base, subject.id);
-        let mut url = Url::parse(&path).map_err(|_| Refusal::internal("the inventory has no URL"))?;
+        let whole = format!("{}/{}{path}", self.base, subject.id);
+        let mut url = Url::parse(&whole).map_err(|_| Refusal::internal("the inventory has no URL"))?;
+        let path = url.path().to_owned();
         let key = match subject.access {
             Access::ApiKey(token) => Some(("api_key", token.reveal())),
             _ => None,
@@ -168,8 +169,12 @@ impl Service {
             Access::Authorization(token) => show(&mut headers, header::AUTHORIZATION, token)?,
             Access::Nothing | Access::ApiKey(_) => {}
         }
+        let asked = Instant::now();
         let response = self.client.get(url).headers(headers).send().await;
-        response.map_err(|error| unreachable(&path, error))
+        let response = response.map_err(|error| unreachable(&path, error))?;
+        let micros = u64::try_from(asked.elapsed().as_micros()).unwrap_or(u64::MAX);
+        tracing::debug!(path, status = response.status().as_u16(), micros, "the inventory was asked");
+        Ok(response)
     }
 }
 
