@@ -138,6 +138,7 @@ impl Bars {
                 bar.set_style(style);
             }
             bar.set_prefix(image.name.clone());
+            bar.set_message(work);
             self.screen.add(bar)
         });
         bar.set_message(work);
