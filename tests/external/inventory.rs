@@ -88,6 +88,7 @@ async fn images_are_those_of_the_inventory_itself() {
     for version in ["4.14", "4.18"] {
         for more in [
             json!({}),
+            json!({"image_type": "full-iso", "static_network_config": network()}),
             json!({"kernel_arguments": arguments}),
             json!({"proxy": {"http_proxy": "http://proxy.example:3128"}}),
             json!({"static_network_config": network(), "kernel_arguments": arguments}),

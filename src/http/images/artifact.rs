@@ -67,12 +67,13 @@ impl Artifact {
         }
     }
 
-    /// What kind of config goes into it.
+    /// What kind of config goes into it. What boots over the network has that of its infra-env, as it always had.
     #[must_use]
-    pub fn config(self) -> DiscoveryImage {
+    pub fn config(self) -> Option<DiscoveryImage> {
         match self {
-            Self::FullIso | Self::DisconnectedIso => DiscoveryImage::Full,
-            _ => DiscoveryImage::Minimal,
+            Self::FullIso | Self::DisconnectedIso => Some(DiscoveryImage::Full),
+            Self::MinimalIso => Some(DiscoveryImage::Minimal),
+            Self::Initrd | Self::InitrdAddrsize => None,
         }
     }
 
