@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kindling::http::images::ExternalSettings;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -20,21 +21,19 @@ async fn each_failure_of_each_call_has_its_status() {
     let go = Go::start().await;
     go.change(|record| record.early_boot = Some(b"\x1f\x8b an archive".to_vec()));
     let (_closed, gate) = watch::channel(false);
-    let settings = kindling::http::images::ExternalSettings {
-        patience: Duration::from_millis(500),
-        ..strict(&go.peer.url())
-    };
+    let hasty = ExternalSettings { patience: Duration::from_millis(300), ..strict(&go.peer.url()) };
     let expected = Server::start(&strict(&go.peer.url())).await;
     let minimal = format!("/byid/{ID}/4.14/x86_64/minimal.iso");
     let whole = expected.image(&minimal).await;
     let answer = |status| Fault::Answer(Reply::new(status, "some page"));
     let elsewhere = Reply::new(302, "").header("Location", "http://elsewhere.invalid/");
     for what in CALLS {
-        let server = Server::start(&settings).await;
+        go.peer.fail(what, Fault::Held(gate.clone()));
+        assert_refused(&Server::start(&hasty).await.get(&minimal).await, 500, what);
+        let server = Server::start(&strict(&go.peer.url())).await;
         for (fault, status) in [
             (Fault::Down, 500),
             (Fault::Cut, 500),
-            (Fault::Held(gate.clone()), 500),
             (answer(400), 400),
             (answer(401), 401),
             (answer(403), 403),
