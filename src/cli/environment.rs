@@ -13,6 +13,14 @@ use clap::{Arg, Command};
 /// What variables that are meant for the Assisted Installer alone begin with.
 const PREFIX: &str = "MYAPP_";
 
+/// Variables that have had other names.
+const OTHER_NAMES: [(&str, &str); 4] = [
+    ("ASSISTED_SERVICE_API_TRUSTED_CA_FILE", "HTTPS_CA_FILE"),
+    ("KINDLING_IMAGES_DIR", "DATA_DIR"),
+    ("LOG_LEVEL", "LOGLEVEL"),
+    ("OS_IMAGES", "RHCOS_VERSIONS"),
+];
+
 /// The value of a variable.
 pub(super) fn variable(name: &str) -> Option<OsString> {
     let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
@@ -28,13 +36,19 @@ fn resolve_option(option: Arg) -> Arg {
     let Some(name) = option.get_env().and_then(OsStr::to_str).map(str::to_owned) else { return option };
     let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
     let option = option.hide_env_values(true);
-    let prefixed = format!("{PREFIX}{name}");
-    if is_set(&prefixed) {
-        return option.env(prefixed);
+    let others = OTHER_NAMES.iter().filter(|(known, _)| *known == name).map(|(_, other)| *other);
+    for name in [name.as_str()].into_iter().chain(others) {
+        let prefixed = format!("{PREFIX}{name}");
+        if is_set(&prefixed) {
+            return option.env(prefixed);
+        }
+        if is_set(name) {
+            return option.env(name.to_owned());
+        }
     }
     match env::var_os(&name) {
-        Some(value) if value.is_empty() => option.env(None::<&'static str>),
-        _ => option,
+        Some(_) => option.env(None::<&'static str>),
+        None => option,
     }
 }
 

@@ -46,7 +46,7 @@ impl std::fmt::Debug for Rendered {
 }
 
 impl Inputs {
-    /// What goes into a kind of image. What boots over the network is like a minimal one.
+    /// What goes into a kind of image.
     ///
     /// # Errors
     ///
@@ -56,11 +56,31 @@ impl Inputs {
             ImageType::Full => Packed::default(),
             _ => self.initrd(networks)?,
         };
-        Ok(Rendered {
-            config: self.config(image_type, networks)?.config.to_string().into(),
-            network,
-            kernel_arguments: self.kernel_arguments.clone(),
-        })
+        self.rendered_with(network, image_type, networks)
+    }
+
+    /// What goes into the initrd of a machine that boots over the network: the config of a kind of image, that of the
+    /// infra-env, and always the archive for the early boot.
+    ///
+    /// # Errors
+    ///
+    /// When the inputs make no valid config.
+    pub fn rendered_for_network(
+        &self,
+        image_type: ImageType,
+        networks: &Networks,
+    ) -> Result<Rendered, DiscoveryError> {
+        self.rendered_with(self.initrd(networks)?, image_type, networks)
+    }
+
+    fn rendered_with(
+        &self,
+        network: Packed,
+        image_type: ImageType,
+        networks: &Networks,
+    ) -> Result<Rendered, DiscoveryError> {
+        let config = self.config(image_type, networks)?.config.to_string().into();
+        Ok(Rendered { config, network, kernel_arguments: self.kernel_arguments.clone() })
     }
 }
 

@@ -4,13 +4,14 @@ use std::any::Any;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{Extensions, HeaderMap, StatusCode, Version, header};
+use axum::http::{Extensions, HeaderMap, StatusCode, Uri, Version, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use tower_http::CompressionLevel;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{Predicate, SizeAbove};
+use tower_http::cors::CorsLayer;
 
 use super::images::ImageServer;
 use super::request::{Following, follow};
@@ -28,14 +29,27 @@ pub fn app(inventory: &Inventory, images: Option<&ImageServer>) -> Router {
         .gzip(true)
         .quality(CompressionLevel::Fastest)
         .compress_when(SizeAbove::new(MIN_PACKED).and(is_document));
-    let documents =
-        health::routes().with_state(inventory.clone()).fallback_service(inventory.router()).layer(packing);
+    let documents = health::routes(inventory, images).fallback_service(inventory.router()).layer(packing);
     // Images go past what looks into answers.
-    let app = images
-        .map_or_else(Router::new, ImageServer::router)
-        .fallback_service(documents)
-        .layer(CatchPanicLayer::custom(|cause: Box<dyn Any + Send>| failed(cause.as_ref())));
-    let app = match origin::allow(&inventory.settings().allowed_origins) {
+    let app = images.map_or_else(Router::new, ImageServer::router).fallback_service(documents);
+    in_common(app, origin::allow(&inventory.settings().allowed_origins), images)
+}
+
+/// Images without an inventory of their own, their health, and what all requests have in common. Pages of the allowed
+/// origins may fetch images.
+pub fn image_app(images: &ImageServer, allowed_origins: &[String]) -> Router {
+    let app = images.router().merge(health::image_routes(images)).fallback(nothing);
+    in_common(app, origin::allow_images(allowed_origins), Some(images))
+}
+
+/// What a client hears where nothing is.
+async fn nothing(uri: Uri) -> Refusal {
+    Refusal::at_gate(StatusCode::NOT_FOUND, format!("path {} was not found", uri.path()))
+}
+
+fn in_common(app: Router, cors: Option<CorsLayer>, images: Option<&ImageServer>) -> Router {
+    let app = app.layer(CatchPanicLayer::custom(|cause: Box<dyn Any + Send>| failed(cause.as_ref())));
+    let app = match cors {
         Some(cors) => app.layer(cors),
         None => app,
     };

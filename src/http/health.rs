@@ -3,35 +3,107 @@
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::State as Given;
 use axum::http::StatusCode;
-use axum::routing::get;
+use axum::response::Response;
+use axum::routing::{MethodRouter, any, get};
+use serde::Serialize;
 
-use crate::inventory::Inventory;
+use super::images::ImageServer;
+use crate::images::CpuArchitecture;
+use crate::images::library::{ImageState, Library, State};
+use crate::inventory::{Inventory, json};
 
 /// How long the database may take to answer that it is there.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// `/health`, `/ready` and `/live`.
-pub(super) fn routes() -> Router<Inventory> {
+/// What the health of a server is that of.
+#[derive(Clone, Debug)]
+struct Parts {
+    inventory: Option<Inventory>,
+    live_images: Option<Library>,
+}
+
+/// `/health`, `/ready` and `/live` of a server with an inventory.
+pub(super) fn routes(inventory: &Inventory, images: Option<&ImageServer>) -> Router {
+    let live_images = images.map(ImageServer::library).cloned();
+    let parts = Parts { inventory: Some(inventory.clone()), live_images };
     // Nobody connects before the tables are there: who gets an answer at all finds the service ready.
-    Router::new()
-        .route("/health", get(health))
-        .route("/ready", get(|| async { StatusCode::OK }))
-        .route("/live", get(|| async { StatusCode::OK }))
+    of(parts, get(health)).route("/ready", get(|| async { StatusCode::OK }))
+}
+
+/// `/health` and `/live` of a server of images alone. Whatever the method, they answer, as they always did.
+pub(super) fn image_routes(images: &ImageServer) -> Router {
+    of(Parts { inventory: None, live_images: Some(images.library().clone()) }, any(health))
+}
+
+fn of(parts: Parts, health: MethodRouter<Parts>) -> Router {
+    let router = Router::new().route("/health", health).route("/live", any(|| async { StatusCode::OK }));
+    router.with_state(parts)
+}
+
+/// How a server is.
+#[derive(Debug, Serialize)]
+struct Report {
+    /// Whether the database answers and all images are there that are fetched at the start. An image that is ready is
+    /// served even while others are not.
+    ready: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    database: Option<Database>,
+    images: Vec<Image>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Database {
+    Ready,
+    Failed,
+}
+
+/// A live image, and how far it is. A reason names the place that it comes from, without what gives access to that.
+#[derive(Debug, Serialize)]
+struct Image {
+    name: String,
+    openshift_version: String,
+    version: String,
+    cpu_architecture: CpuArchitecture,
+    #[serde(flatten)]
+    state: State,
+}
+
+impl From<ImageState> for Image {
+    fn from(ImageState { image, name, state, .. }: ImageState) -> Self {
+        let (openshift_version, version) = (image.openshift_version, image.version);
+        Self { name, openshift_version, version, cpu_architecture: image.cpu_architecture, state }
+    }
+}
+
+async fn health(Given(parts): Given<Parts>) -> Response {
+    let database = match &parts.inventory {
+        Some(inventory) => Some(database(inventory).await),
+        None => None,
+    };
+    let live_images = parts.live_images.as_ref();
+    let report = Report {
+        ready: database != Some(Database::Failed) && live_images.is_none_or(Library::is_ready),
+        database,
+        images: live_images.map(Library::states).unwrap_or_default().into_iter().map(Image::from).collect(),
+    };
+    let status = if report.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    json(status, &report)
 }
 
 /// Whether the database answers.
-async fn health(State(inventory): State<Inventory>) -> StatusCode {
+async fn database(inventory: &Inventory) -> Database {
     match tokio::time::timeout(PATIENCE, inventory.records().store().ping()).await {
-        Ok(Ok(())) => StatusCode::OK,
+        Ok(Ok(())) => Database::Ready,
         Ok(Err(error)) => {
             tracing::warn!(error = &error as &dyn std::error::Error, "the database does not answer");
-            StatusCode::SERVICE_UNAVAILABLE
+            Database::Failed
         }
         Err(_) => {
             tracing::warn!(patience = ?PATIENCE, "the database does not answer in time");
-            StatusCode::SERVICE_UNAVAILABLE
+            Database::Failed
         }
     }
 }

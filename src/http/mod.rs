@@ -1,6 +1,6 @@
 //! The HTTP face: what stands in front of the API for all requests, and the server that takes them.
 //!
-//! [`app`] is the API with its health, its log, and what clients may ask of any answer; [`serve`] takes connections for it
+//! [`app`] is the API with its health, its log, and what clients may ask of any answer, [`image_app`] the same of images alone; [`serve`] takes connections for it
 //! until it is told to end. What a URL may hold that must not be seen is taken out by [`Redacted`].
 
 mod app;
@@ -16,7 +16,7 @@ mod request;
 mod server;
 mod shortcut;
 
-pub use app::app;
+pub use app::{app, image_app};
 pub use client::Client;
 pub use content::{BodyMode, Content};
 pub use metrics::Metrics;

@@ -17,8 +17,35 @@ const EVENT_COUNTS: [HeaderName; 5] = [
     HeaderName::from_static("event-count"),
 ];
 
-/// Lets pages of these origins in; none where there are none.
+/// Lets pages of these origins call the API; none where there are none.
 pub(super) fn allow(origins: &[String]) -> Option<CorsLayer> {
+    let methods = [
+        Method::DELETE,
+        Method::GET,
+        Method::PATCH,
+        Method::POST,
+        Method::PUT,
+        Method::HEAD,
+        Method::OPTIONS,
+    ];
+    Some(
+        layer(origins)?
+            .allow_methods(methods)
+            .allow_headers(headers(&EVENT_COUNTS))
+            .expose_headers(EVENT_COUNTS),
+    )
+}
+
+/// Lets pages of these origins fetch images.
+pub(super) fn allow_images(origins: &[String]) -> Option<CorsLayer> {
+    Some(layer(origins)?.allow_methods([Method::GET, Method::HEAD]).allow_headers(headers(&[])))
+}
+
+fn headers(more: &[HeaderName]) -> Vec<HeaderName> {
+    [&[header::AUTHORIZATION, header::CONTENT_TYPE], more].concat()
+}
+
+fn layer(origins: &[String]) -> Option<CorsLayer> {
     if origins.is_empty() {
         return None;
     }
@@ -26,23 +53,8 @@ pub(super) fn allow(origins: &[String]) -> Option<CorsLayer> {
     let is_allowed = move |origin: &HeaderValue| {
         origin.to_str().is_ok_and(|origin| origins.iter().any(|pattern| fits(pattern, origin)))
     };
-    let headers = [header::AUTHORIZATION, header::CONTENT_TYPE].into_iter().chain(EVENT_COUNTS);
-    Some(
-        CorsLayer::new()
-            .allow_origin(AllowOrigin::predicate(move |origin, _| is_allowed(origin)))
-            .allow_methods([
-                Method::DELETE,
-                Method::GET,
-                Method::PATCH,
-                Method::POST,
-                Method::PUT,
-                Method::HEAD,
-                Method::OPTIONS,
-            ])
-            .allow_headers(headers.collect::<Vec<_>>())
-            .expose_headers(EVENT_COUNTS)
-            .max_age(MAX_AGE),
-    )
+    let origin = AllowOrigin::predicate(move |origin, _| is_allowed(origin));
+    Some(CorsLayer::new().allow_origin(origin).max_age(MAX_AGE))
 }
 
 /// Whether an origin is what a pattern says, where `*` is any text. Origins do not know upper case.

@@ -27,6 +27,7 @@ pub mod version;
 use std::sync::Arc;
 
 pub(crate) use background::in_background;
+pub(crate) use error::json;
 pub use error::{GateError, OperationError, Refusal};
 pub(crate) use request::Query;
 pub use secret::Secret;

@@ -14,7 +14,8 @@ const MAX_LIST: u64 = 16 << 20;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Images and releases")]
 pub(super) struct CatalogueOptions {
-    /// The live images that there are, as a JSON list, or as @ and the name of a file with one
+    /// The live images that there are, as a JSON list, or as @ and the name of a file with one; the variable
+    /// RHCOS_VERSIONS is read as well
     #[arg(long, env = "OS_IMAGES", value_name = "JSON|@FILE")]
     os_images: Option<String>,
     /// File with the list of live images

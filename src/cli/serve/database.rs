@@ -39,7 +39,7 @@ pub(super) struct Database {
     db_name: Option<String>,
 }
 
-fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
+pub(super) fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
     Ok(Secret::new(text))
 }
 

@@ -51,9 +51,23 @@ impl Addresses {
             HttpUrl::parse("SERVICE_BASE_URL", service)?,
             HttpUrl::parse("IMAGE_SERVICE_BASE_URL", images)?,
         );
-        settings.allowed_origins =
-            self.allowed_domains.iter().filter(|text| !text.is_empty()).cloned().collect();
+        settings.allowed_origins = self.allowed_origins();
         Ok(settings)
+    }
+
+    /// The origins whose pages may call.
+    pub(super) fn allowed_origins(&self) -> Vec<String> {
+        self.allowed_domains.iter().filter(|text| !text.is_empty()).cloned().collect()
+    }
+
+    /// Where machines reach images of a service of images alone that listens on an address.
+    pub(super) fn images_url(&self, address: SocketAddr) -> Result<HttpUrl> {
+        if self.image_service_base_url.is_none() && address.ip().is_unspecified() {
+            tracing::warn!(%address, "IMAGE_SERVICE_BASE_URL is not set: minimal images will not find this service");
+        }
+        let own = format!("http://{address}");
+        let url = self.image_service_base_url.as_deref().unwrap_or(&own);
+        Ok(HttpUrl::parse("IMAGE_SERVICE_BASE_URL", url)?)
     }
 }
 

@@ -3,10 +3,13 @@
 use clap::{Args, ValueEnum};
 use tracing_subscriber::EnvFilter;
 
+use super::progress::Screen;
+
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Log")]
 pub(super) struct Log {
-    /// What is logged, to the standard error: error, warn, info, debug, trace, or directives such as info,sqlx=debug
+    /// What is logged, to the standard error: error, warn, info, debug, trace, or directives such as info,sqlx=debug;
+    /// the variable LOGLEVEL is read as well
     #[arg(long, env = "LOG_LEVEL", value_name = "LEVEL", default_value = "info", value_parser = level)]
     log_level: String,
     /// How
@@ -23,14 +26,21 @@ enum Format {
 }
 
 impl Log {
-    pub(super) fn begin(&self) {
+    /// Begins it. What is shown beside it goes to the same screen.
+    pub(super) fn begin(&self) -> Screen {
+        let screen = match self.log_format {
+            Format::Text => Screen::for_people(),
+            Format::Json => Screen::for_programs(),
+        };
+        let writer = screen.clone();
         // Read before, when the options were.
         let filter = EnvFilter::try_new(&self.log_level).unwrap_or_else(|_| EnvFilter::new("info"));
-        let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter);
+        let log = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_env_filter(filter);
         match self.log_format {
             Format::Text => log.with_ansi(false).init(),
             Format::Json => log.json().init(),
         }
+        screen
     }
 }
 

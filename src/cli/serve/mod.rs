@@ -3,9 +3,11 @@
 mod access;
 mod catalogue;
 mod database;
+mod external;
 mod images;
 mod inventory;
 mod log;
+mod progress;
 mod value;
 
 use std::io::Write;
@@ -21,8 +23,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::http::images::ImageInputs;
+use crate::images::Catalogue;
 use crate::inventory::Inventory;
-use crate::inventory::store::Store;
+use crate::inventory::auth::Policy;
+use crate::inventory::store::{SqlStore, Store};
+use progress::Screen;
 
 /// Serve images and the inventory API
 ///
@@ -46,6 +52,8 @@ pub(super) struct Serve {
     #[command(flatten)]
     access: access::Access,
     #[command(flatten)]
+    external: external::ExternalOptions,
+    #[command(flatten)]
     database: database::Database,
     #[command(flatten)]
     catalogue: catalogue::CatalogueOptions,
@@ -63,16 +71,19 @@ pub(super) struct Serve {
 
 impl Serve {
     pub(super) fn run(self) -> Result<ExitCode> {
-        self.log.begin();
+        let screen = self.log.begin();
         let runtime = tokio::runtime::Runtime::new().context("the runtime cannot be started")?;
-        runtime.block_on(self.serve())?;
+        runtime.block_on(self.serve(screen))?;
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn serve(self) -> Result<()> {
+    async fn serve(self, screen: Screen) -> Result<()> {
         let mut interrupts = Interrupts::new()?;
         // What is wrong with what was set is said before anything is touched.
-        let policy = self.access.policy(&self.listen)?;
+        let role = match self.external.inputs()? {
+            Some(inputs) => Role::Images(inputs),
+            None => Role::Everything(self.access.policy(&self.listen)?),
+        };
         let catalogue = self.catalogue.read()?;
         let mut listeners = Vec::new();
         for address in &self.listen {
@@ -80,7 +91,33 @@ impl Serve {
             listeners.push(listener.with_context(|| format!("{address} cannot be listened on"))?);
         }
         let Some(first) = listeners.first() else { anyhow::bail!("no address is given to listen on") };
-        let mut settings = self.addresses.settings(first.local_addr()?)?;
+        let address = first.local_addr()?;
+        match role {
+            Role::Images(inputs) => {
+                let place = (self.database.data_dir(), self.addresses.images_url(address)?);
+                let images = self.images.open_for(inputs, catalogue.os_images().to_vec(), place)?;
+                tokio::spawn(screen.follow(images.library().clone()));
+                let app = crate::http::image_app(&images, &self.addresses.allowed_origins());
+                serve(listeners, app, &mut interrupts).await
+            }
+            Role::Everything(policy) => {
+                let (inventory, store) = self.inventory((policy, catalogue), address).await?;
+                let images = self.images.open(&inventory, self.database.data_dir())?;
+                tokio::spawn(screen.follow(images.library().clone()));
+                serve(listeners, crate::http::app(&inventory, Some(&images)), &mut interrupts).await?;
+                store.close().await;
+                Ok(())
+            }
+        }
+    }
+
+    /// The inventory of this process, and where it is kept.
+    async fn inventory(
+        &self,
+        (policy, catalogue): (Policy, Catalogue),
+        address: SocketAddr,
+    ) -> Result<(Inventory, Arc<SqlStore>)> {
+        let mut settings = self.addresses.settings(address)?;
         self.infra_envs.apply(&mut settings);
         self.clusters.apply(&mut settings);
         self.agents.apply(&mut settings)?;
@@ -95,11 +132,16 @@ impl Serve {
                 "the policy or its key has changed: these have other URLs now"
             );
         }
-        let images = self.images.open(&inventory, self.database.data_dir())?;
-        serve(listeners, crate::http::app(&inventory, Some(&images)), &mut interrupts).await?;
-        store.close().await;
-        Ok(())
+        Ok((inventory, store))
     }
+}
+
+/// What a process is for.
+enum Role {
+    /// Images alone, for an inventory elsewhere.
+    Images(Arc<dyn ImageInputs>),
+    /// Images and the inventory, for those whom a policy lets in.
+    Everything(Policy),
 }
 
 /// Serves until somebody asks for the end, and what is under way then is done.

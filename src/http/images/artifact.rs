@@ -2,7 +2,8 @@
 
 use ignition::discovery::ImageType as DiscoveryImage;
 
-use crate::images::CpuArchitecture;
+use crate::images::{CpuArchitecture, ImageType};
+use crate::inventory::id::InfraEnvId;
 
 /// An image of an infra-env, or a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -11,6 +12,8 @@ pub enum Artifact {
     FullIso,
     /// The ISO that fetches its root file system.
     MinimalIso,
+    /// The ISO with everything in it that an installation without network needs. It has a live image of its own.
+    DisconnectedIso,
     /// The initrd of a machine that boots over the network.
     Initrd,
     /// On s390x: where that initrd goes, and how long it is.
@@ -29,7 +32,8 @@ impl Artifact {
     /// The ISO of a file name, as it stands at the end of a short URL of the assisted image service.
     #[must_use]
     pub fn of_iso(name: &str) -> Option<Self> {
-        Self::of_name(name).filter(|artifact| matches!(artifact, Self::FullIso | Self::MinimalIso))
+        let isos = [Self::FullIso, Self::MinimalIso, Self::DisconnectedIso];
+        isos.into_iter().find(|artifact| artifact.name() == name)
     }
 
     /// The image of a name, as it stands at the end of our own URLs.
@@ -46,6 +50,7 @@ impl Artifact {
         match self {
             Self::FullIso => "full.iso",
             Self::MinimalIso => "minimal.iso",
+            Self::DisconnectedIso => "disconnected.iso",
             Self::Initrd => "initrd",
             Self::InitrdAddrsize => "initrd.addrsize",
         }
@@ -57,36 +62,48 @@ impl Artifact {
         match name {
             "full-iso" => Some(Self::FullIso),
             "minimal-iso" => Some(Self::MinimalIso),
+            "disconnected-iso" => Some(Self::DisconnectedIso),
             _ => None,
         }
     }
 
-    /// What kind of config goes into it.
+    /// What kind of config goes into it. What boots over the network has that of its infra-env, as it always had.
     #[must_use]
-    pub fn config(self) -> DiscoveryImage {
+    pub fn config(self) -> Option<DiscoveryImage> {
         match self {
-            Self::FullIso => DiscoveryImage::Full,
-            _ => DiscoveryImage::Minimal,
+            Self::FullIso | Self::DisconnectedIso => Some(DiscoveryImage::Full),
+            Self::MinimalIso => Some(DiscoveryImage::Minimal),
+            Self::Initrd | Self::InitrdAddrsize => None,
         }
     }
 
-    /// The name to save it under, behind the id of its infra-env.
+    /// Whether it is an ISO image.
     #[must_use]
-    pub fn file_name(self) -> &'static str {
+    pub fn is_iso(self) -> bool {
+        matches!(self, Self::FullIso | Self::MinimalIso | Self::DisconnectedIso)
+    }
+
+    /// The type of the live images that it is made on.
+    #[must_use]
+    pub fn live_image(self) -> ImageType {
+        if self == Self::DisconnectedIso { ImageType::Disconnected } else { ImageType::Full }
+    }
+
+    /// The name to save it under.
+    #[must_use]
+    pub fn file_name(self, infra_env: InfraEnvId, architecture: CpuArchitecture) -> String {
         match self {
-            Self::FullIso | Self::MinimalIso => "discovery.iso",
-            Self::Initrd => "initrd.img",
-            Self::InitrdAddrsize => "initrd.addrsize",
+            Self::FullIso | Self::MinimalIso => format!("{infra_env}-discovery.iso"),
+            Self::DisconnectedIso => format!("agent-ove.{architecture}.iso"),
+            Self::Initrd => format!("{infra_env}-initrd.img"),
+            Self::InitrdAddrsize => format!("{infra_env}-initrd.addrsize"),
         }
     }
 
     /// Its media type.
     #[must_use]
     pub fn media_type(self) -> &'static str {
-        match self {
-            Self::FullIso | Self::MinimalIso => "application/x-iso9660-image",
-            Self::Initrd | Self::InitrdAddrsize => "application/octet-stream",
-        }
+        if self.is_iso() { "application/x-iso9660-image" } else { "application/octet-stream" }
     }
 }
 

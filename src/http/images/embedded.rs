@@ -27,12 +27,12 @@ impl Embedded {
 
 #[async_trait]
 impl ImageInputs for Embedded {
-    async fn current(
-        &self,
-        id: InfraEnvId,
-        _artifact: Artifact,
-        access: &Access,
-    ) -> Result<Current, Refusal> {
+    async fn current(&self, id: InfraEnvId, artifact: Artifact, access: &Access) -> Result<Current, Refusal> {
+        if artifact == Artifact::DisconnectedIso {
+            return Err(Refusal::not_found(
+                "configs of disconnected images are not made here; full.iso and minimal.iso are",
+            ));
+        }
         let (url_token, user_token) = match access {
             Access::ApiKey(token) => (Some(token), None),
             Access::Authorization(token) => (None, Some(token)),

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::inputs::Access;
 use super::plans::{Planned, What};
 use super::{Artifact, BootFile, ImageServer, SCRIPT, no_such_image};
-use crate::images::CpuArchitecture;
+use crate::images::{CpuArchitecture, ImageType};
 use crate::inventory::Refusal;
 use crate::inventory::id::InfraEnvId;
 
@@ -49,8 +49,8 @@ impl ImageServer {
     ) -> Result<Listing, Refusal> {
         let current = self.current(id, Artifact::FullIso, access).await?;
         let (version, architecture) = self.live_image_of(&current).await?;
-        let image =
-            self.os_image(&version, architecture).ok_or_else(|| no_such_image(&version, architecture))?;
+        let named = (version.as_str(), architecture);
+        let image = self.os_image(named, ImageType::Full).ok_or_else(|| no_such_image(named))?;
         let base = self.0.live_images.base_now(image).ok();
         let urls = Urls::new(self, who, access);
         let images = Artifact::all(architecture).map(|artifact| What::Image(artifact, None));

@@ -6,6 +6,7 @@
 
 mod artifact;
 mod embedded;
+mod external;
 mod inputs;
 mod known;
 mod listing;
@@ -22,12 +23,13 @@ use axum::Router;
 
 pub use artifact::{Artifact, BootFile};
 pub use embedded::Embedded;
+pub use external::{External, ExternalError, ExternalSettings, QUIET, TRUST};
 pub use inputs::{Access, Current, ImageInputs, Origin};
 pub use plans::{Plans, What};
 
 use crate::http::metrics::Metrics;
 use crate::images::library::Library;
-use crate::images::{CpuArchitecture, OsImage};
+use crate::images::{CpuArchitecture, ImageType, OsImage};
 use crate::inventory::Refusal;
 use ignition::discovery::HttpUrl;
 use known::Known;
@@ -95,9 +97,15 @@ impl ImageServer {
     }
 
     /// The live image that a version in a URL means: one of that version of its own, else one for that version of
-    /// OpenShift.
-    fn os_image(&self, version: &str, architecture: CpuArchitecture) -> Option<&OsImage> {
-        let images = || self.0.images.iter().filter(|image| image.cpu_architecture == architecture);
+    /// OpenShift. Disconnected images have live images of their own.
+    fn os_image(
+        &self,
+        (version, architecture): (&str, CpuArchitecture),
+        image_type: ImageType,
+    ) -> Option<&OsImage> {
+        let fits =
+            |image: &&OsImage| image.cpu_architecture == architecture && image.image_type == image_type;
+        let images = || self.0.images.iter().filter(fits);
         let by_own = images().find(|image| image.version == version);
         by_own.or_else(|| images().find(|image| image.openshift_version == version))
     }
@@ -110,6 +118,11 @@ impl ImageServer {
 }
 
 /// What a client hears of a version that there is no image for.
-fn no_such_image(version: &str, architecture: CpuArchitecture) -> Refusal {
+fn no_such_image((version, architecture): (&str, CpuArchitecture)) -> Refusal {
     Refusal::not_found(format!("no image of version {version} for {architecture} is served here"))
+}
+
+/// What a client hears of a query that names such a version: as it always was, that it is a bad request.
+fn bad_version((version, architecture): (&str, CpuArchitecture)) -> Refusal {
+    Refusal::bad(no_such_image((version, architecture)).reason())
 }

@@ -58,7 +58,12 @@ async fn by_image_token(
     asked: Asked,
 ) -> Result<Response, Refusal> {
     let id = infra_env_of(&token)?;
-    let wanted = Wanted::short(id, [version, architecture, file], Access::ImageToken(Secret::new(token)))?;
+    // A key in the query comes first.
+    let access = match asked.access() {
+        Access::ApiKey(key) => Access::ApiKey(key),
+        _ => Access::ImageToken(Secret::new(token)),
+    };
+    let wanted = Wanted::short(id, [version, architecture, file], access)?;
     server.answer(&wanted, &asked).await
 }
 
@@ -70,7 +75,9 @@ async fn by_query(
     let kind = asked.query.text("type").ok_or_else(|| Refusal::malformed("type in query is required"))?;
     let artifact = Artifact::of_type(kind);
     let artifact = artifact.ok_or_else(|| {
-        Refusal::malformed(format!("type in query is {kind:?}, not full-iso or minimal-iso"))
+        Refusal::malformed(format!(
+            "type in query is {kind:?}, not full-iso, minimal-iso or disconnected-iso"
+        ))
     })?;
     server.answer(&Wanted::long(&id, artifact, &asked)?, &asked).await
 }

@@ -13,11 +13,11 @@ use super::plans::{PlanKey, Planned, What};
 use super::trace::{Reader, Trace};
 use super::wanted::{Asked, Wanted};
 use super::watched::watch;
-use super::{Artifact, BootFile, ImageServer, no_such_image};
+use super::{Artifact, BootFile, ImageServer, bad_version, no_such_image};
 use crate::discovery::{DiscoveryError, Ground};
 use crate::http::content::{Content, Span};
 use crate::images::library::{Base, NotReady};
-use crate::images::{CpuArchitecture, OsImage};
+use crate::images::{CpuArchitecture, ImageType, OsImage};
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::{Refusal, in_background};
 
@@ -51,10 +51,14 @@ impl ImageServer {
                 &own
             }
         };
-        if !Artifact::all(*architecture).any(|artifact| artifact == wanted.artifact) {
+        let mut given = Artifact::all(*architecture).chain([Artifact::DisconnectedIso]);
+        if !given.any(|artifact| artifact == wanted.artifact) {
             return Err(not_of(wanted.artifact.name(), *architecture));
         }
-        let image = self.require_os_image(version, *architecture)?;
+        let is_of_query = wanted.live_image.is_some() && !wanted.artifact.is_iso();
+        let none = if is_of_query { bad_version } else { no_such_image };
+        let image = self.os_image((version, *architecture), wanted.artifact.live_image());
+        let image = image.ok_or_else(|| none((version, *architecture)))?;
         let base = self.0.live_images.base(image).await.map_err(not_ready)?;
         let what = What::Image(wanted.artifact, wanted.machine);
         let planned = self.planned_image((wanted.infra_env, &current), (image, &base), what).await?;
@@ -73,7 +77,9 @@ impl ImageServer {
         if !BootFile::all(architecture).any(|known| known == file) {
             return Err(not_of(file.name(), architecture));
         }
-        let image = self.require_os_image(version, architecture)?;
+        let none = if of.is_none() { bad_version } else { no_such_image };
+        let image = self.os_image((version, architecture), ImageType::Full);
+        let image = image.ok_or_else(|| none((version, architecture)))?;
         let base = self.0.live_images.base(image).await.map_err(not_ready)?;
         let planned = self.planned_file(&base, file).await?;
         self.send(planned, is_digest, of, asked).await
@@ -88,10 +94,6 @@ impl ImageServer {
             (header::CACHE_CONTROL, "private, no-cache"),
         ];
         Ok((headers, script).into_response())
-    }
-
-    fn require_os_image(&self, version: &str, architecture: CpuArchitecture) -> Result<&OsImage, Refusal> {
-        self.os_image(version, architecture).ok_or_else(|| no_such_image(version, architecture))
     }
 
     /// The plan of an image, made if it is not known.
@@ -110,8 +112,13 @@ impl ImageServer {
             .plans
             .get(key, async || {
                 let rendered = self.0.inputs.rendered(current, artifact, machine).await?;
+                let architecture = image.cpu_architecture;
+                let is_mainframe = architecture == CpuArchitecture::S390x;
+                if is_mainframe && artifact.is_iso() && !rendered.kernel_arguments.changes().is_empty() {
+                    return Err(Refusal::bad("kargs cannot be modified in s390x architecture ISOs"));
+                }
                 let nmstatectl = match artifact {
-                    Artifact::FullIso => None,
+                    Artifact::FullIso | Artifact::DisconnectedIso => None,
                     _ if rendered.network.is_empty() => None,
                     _ => base.nmstatectl().await.map_err(|error| made_nothing(&error))?,
                 };
@@ -121,14 +128,14 @@ impl ImageServer {
                 self.made(move || {
                     let ground = Ground { base: &image, nmstatectl: nmstatectl.as_ref() };
                     let plan = match artifact {
-                        Artifact::FullIso => rendered.full_iso(ground)?,
+                        Artifact::FullIso | Artifact::DisconnectedIso => rendered.full_iso(ground)?,
                         Artifact::MinimalIso => rendered.minimal_iso(ground, &url)?,
                         Artifact::Initrd => rendered.network_initrd(ground)?,
                         Artifact::InitrdAddrsize => {
                             image.initrd_addrsize(rendered.network_initrd(ground)?.len())?
                         }
                     };
-                    let name = format!("{infra_env}-{}", artifact.file_name());
+                    let name = artifact.file_name(infra_env, architecture);
                     planned((what, image), (plan, changed_at), artifact.media_type(), name)
                 })
                 .await

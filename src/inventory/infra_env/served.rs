@@ -11,6 +11,7 @@ use ignition::network::MacAddr;
 use super::record::InfraEnvRecord;
 use super::rules::refused;
 use crate::discovery::Rendered;
+use crate::images::ImageType;
 use crate::inventory::auth::{AuthKind, Policy, Scope};
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::{Inventory, Refusal, Secret, in_background};
@@ -95,7 +96,8 @@ impl Inventory {
         Err(Refusal::at_gate(StatusCode::UNAUTHORIZED, "unauthenticated for invalid credentials"))
     }
 
-    /// What goes into a kind of image of an infra-env; with an address, only the network of the machine that has it.
+    /// What goes into a kind of image of an infra-env, or into what boots over the network; with an address, only the
+    /// network of the machine that has it.
     ///
     /// # Errors
     ///
@@ -103,7 +105,7 @@ impl Inventory {
     pub async fn render(
         &self,
         record: Arc<InfraEnvRecord>,
-        kind: DiscoveryImage,
+        kind: Option<DiscoveryImage>,
         machine: Option<MacAddr>,
     ) -> Result<Rendered, Refusal> {
         let inventory = self.clone();
@@ -114,7 +116,14 @@ impl Inventory {
                 inputs = inputs.of_machine(mac).ok_or_else(none)?;
             }
             let networks = inputs.networks(inventory.keyfiles()).map_err(refused)?;
-            inputs.rendered(kind, &networks).map_err(refused)
+            let rendered = match kind {
+                Some(kind) => inputs.rendered(kind, &networks),
+                None if record.image.image_type == ImageType::Full => {
+                    inputs.rendered_for_network(DiscoveryImage::Full, &networks)
+                }
+                None => inputs.rendered_for_network(DiscoveryImage::Minimal, &networks),
+            };
+            rendered.map_err(refused)
         })
         .await
     }

@@ -1,0 +1,50 @@
+//! Configs that differ in nothing but signatures.
+
+use std::sync::LazyLock;
+
+use isogen::Digest;
+use regex::bytes::Regex;
+use sha2::{Digest as _, Sha256};
+
+/// The characters of a signature by ES256, whose parts are random: 64 bytes in base64.
+const SIGNATURE: usize = 86;
+
+/// The digest of a config without the signatures in it that are other ones each time.
+pub(super) fn fingerprint(config: &[u8]) -> Digest {
+    // A pattern that is none would match nothing: then each signature counts.
+    static TOKEN: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"(?-u)eyJ[A-Za-z0-9_-]+\.eyJ[A-Za-z0-9_-]+\.([A-Za-z0-9_-]+)").ok());
+    let mut hash = Sha256::new();
+    let mut done = 0;
+    let tokens = TOKEN.iter().flat_map(|token| token.captures_iter(config));
+    for signature in tokens.filter_map(|found| found.get(1)).filter(|found| found.len() == SIGNATURE) {
+        hash.update(config.get(done..signature.start()).unwrap_or_default());
+        done = signature.end();
+    }
+    hash.update(config.get(done..).unwrap_or_default());
+    Digest(hash.finalize().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(claims: &str, signature: &str) -> Vec<u8> {
+        let token = format!("eyJhbGciOiJFUzI1NiJ9.eyJ{claims}.{signature}");
+        format!(r#"{{"contents":"TOKEN={token}\nOTHER={token}\n","a":1}}"#).into_bytes()
+    }
+
+    #[test]
+    fn random_signatures_do_not_count_and_all_else_does() {
+        let (one, other) = ("A".repeat(SIGNATURE), "b_-".repeat(28) + "cd");
+        let print = |claims: &str, signature: &str| fingerprint(&config(claims, signature));
+        assert_eq!(print("a", &one), print("a", &other));
+        assert_ne!(print("a", &one), print("b", &one));
+        for len in [43, SIGNATURE - 1, SIGNATURE + 1, 342] {
+            assert_ne!(print("a", &"A".repeat(len)), print("a", &"B".repeat(len)), "{len}");
+        }
+        assert_ne!(fingerprint(b"{}"), fingerprint(b"{ }"));
+        let plain = br#"{"a": "eyJ.eyJ.x"}"#;
+        assert_eq!(fingerprint(plain), Digest::of(plain));
+    }
+}

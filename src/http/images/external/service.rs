@@ -1,0 +1,321 @@
+//! The calls: which ones, with what the caller has shown, and what their failures mean for the caller.
+
+use std::error::Error;
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use axum::http::StatusCode;
+use bytes::{Bytes, BytesMut};
+use chrono::{DateTime, TimeDelta, Utc};
+use ignition::discovery::kernel_arguments::KernelArguments;
+use isogen::Packed;
+use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Certificate, Client, Response, Url, redirect};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::{Access, ExternalSettings, Kind};
+use crate::inventory::id::InfraEnvId;
+use crate::inventory::{Refusal, Secret, Settings};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The longest answer that is read. The config of a full image for a thousand machines has a tenth of it.
+const MAX_ANSWER: usize = 64 << 20;
+/// Redirects that are followed, all to the same host.
+const MOST_REDIRECTS: usize = 3;
+const IMAGE_TOKEN: HeaderName = HeaderName::from_static("image-token");
+
+/// Another service cannot be asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExternalError {
+    /// The file of certificates is none.
+    #[error("the certificates in {} cannot be used", path.display())]
+    Certificates {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// No requests can be made at all.
+    #[error("the inventory cannot be asked")]
+    Client {
+        /// Why.
+        source: Box<dyn Error + Send + Sync>,
+    },
+}
+
+/// What is asked for, and by whom.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Subject<'a> {
+    pub(super) id: InfraEnvId,
+    pub(super) kind: Kind,
+    pub(super) access: &'a Access,
+}
+
+/// What a config has to differ from to be sent.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Condition {
+    pub(super) none_match: Option<String>,
+    pub(super) modified_since: Option<DateTime<Utc>>,
+}
+
+/// An answer of the service.
+#[derive(Clone, Debug)]
+pub(super) struct Told {
+    /// None if it is the same as before.
+    pub(super) body: Option<Bytes>,
+    /// A strong entity tag.
+    pub(super) etag: Option<String>,
+    pub(super) last_modified: Option<DateTime<Utc>>,
+    /// When it was asked for, by the clock of the service, or a little earlier.
+    pub(super) asked_at: Option<DateTime<Utc>>,
+}
+
+/// The service.
+#[derive(Debug)]
+pub(super) struct Service {
+    client: Client,
+    base: String,
+}
+
+impl Service {
+    pub(super) fn new(settings: &ExternalSettings) -> Result<Self, ExternalError> {
+        let builder = Client::builder()
+            .user_agent(concat!("kindling/", env!("CARGO_PKG_VERSION")))
+            .redirect(redirect::Policy::custom(follow))
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(settings.patience);
+        let builder = match &settings.ca_file {
+            None => builder,
+            Some(path) => builder.tls_certs_merge(certificates(path.clone())?),
+        };
+        let client = builder.build().map_err(|error| ExternalError::Client { source: error.into() })?;
+        let base = settings.url.as_str().trim_end_matches('/');
+        Ok(Self { client, base: format!("{base}{}/v2/infra-envs", Settings::API) })
+    }
+
+    /// The Ignition config, if it is another one.
+    pub(super) async fn config(&self, subject: &Subject<'_>, condition: &Condition) -> Result<Told, Refusal> {
+        let mut query = Vec::from_iter(subject.kind.iso_type().map(|kind| ("discovery_iso_type", kind)));
+        query.push(("file_name", "discovery.ign"));
+        let asked = Instant::now();
+        let response = self.get(subject, "/downloads/files", (&query, condition.headers())).await?;
+        let headers = response.headers();
+        // An answer leaves after it was asked for, and comes before it is here.
+        let elapsed = TimeDelta::from_std(asked.elapsed()).unwrap_or(TimeDelta::MAX);
+        let asked_at = date(headers, &header::DATE).and_then(|date| date.checked_sub_signed(elapsed));
+        // Who says that nothing has changed since need not repeat when.
+        let is_known = response.status() == StatusCode::NOT_MODIFIED;
+        let known = condition.modified_since.filter(|_| is_known);
+        let last_modified = date(headers, &header::LAST_MODIFIED).or(known);
+        let etag = text(headers, &header::ETAG).filter(|etag| etag.starts_with('"')).map(str::to_owned);
+        let body = match response.status() {
+            StatusCode::OK => Some(read(response).await?),
+            StatusCode::NOT_MODIFIED if condition.is_any() => None,
+            status => return Err(refused(status)),
+        };
+        Ok(Told { body, etag, last_modified, asked_at })
+    }
+
+    /// The archive for the early boot; empty if there is none.
+    pub(super) async fn early_boot(&self, subject: &Subject<'_>) -> Result<Packed, Refusal> {
+        let response = self.get(subject, "/downloads/minimal-initrd", (&[], HeaderMap::new())).await?;
+        match response.status() {
+            StatusCode::NO_CONTENT => Ok(Packed::default()),
+            status if status.is_success() => read(response).await.map(Packed::from_encoded),
+            status => Err(refused(status)),
+        }
+    }
+
+    /// The changes of the kernel arguments.
+    pub(super) async fn kernel_arguments(&self, subject: &Subject<'_>) -> Result<KernelArguments, Refusal> {
+        #[derive(Deserialize)]
+        struct InfraEnv {
+            kernel_arguments: Option<String>,
+        }
+        let response = self.get(subject, "", (&[], HeaderMap::new())).await?;
+        if response.status() != StatusCode::OK {
+            return Err(refused(response.status()));
+        }
+        let body = read(response).await?;
+        let infra_env: InfraEnv = serde_json::from_slice(&body)
+            .map_err(|_| not_understood("an infra-env that is no JSON of one"))?;
+        KernelArguments::parse(&infra_env.kernel_arguments.unwrap_or_default())
+            .map_err(|error| not_understood(&error.to_string()))
+    }
+
+    async fn get(
+        &self,
+        subject: &Subject<'_>,
+        path: &str,
+        (query, mut headers): (&[(&str, &str)], HeaderMap),
+    ) -> Result<Response, Refusal> {
+        let whole = format!("{}/{}{path}", self.base, subject.id);
+        let mut url = Url::parse(&whole).map_err(|_| Refusal::internal("the inventory has no URL"))?;
+        let path = url.path().to_owned();
+        let key = match subject.access {
+            Access::ApiKey(token) => Some(("api_key", token.reveal())),
+            _ => None,
+        };
+        // In the order of their names, as they always were.
+        let query: Vec<_> = key.into_iter().chain(query.iter().copied()).collect();
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        match subject.access {
+            Access::ImageToken(token) => show(&mut headers, IMAGE_TOKEN, token)?,
+            Access::Authorization(token) => show(&mut headers, header::AUTHORIZATION, token)?,
+            Access::Nothing | Access::ApiKey(_) => {}
+        }
+        let asked = Instant::now();
+        let response = self.client.get(url).headers(headers).send().await;
+        let response = response.map_err(|error| unreachable(&path, error))?;
+        let micros = u64::try_from(asked.elapsed().as_micros()).unwrap_or(u64::MAX);
+        tracing::debug!(path, status = response.status().as_u16(), micros, "the inventory was asked");
+        Ok(response)
+    }
+}
+
+impl Condition {
+    fn is_any(&self) -> bool {
+        self.none_match.is_some() || self.modified_since.is_some()
+    }
+
+    fn headers(&self) -> HeaderMap {
+        let since = self.modified_since.map(|since| since.format("%a, %d %b %Y %H:%M:%S GMT").to_string());
+        let mut headers = HeaderMap::new();
+        for (name, text) in
+            [(header::IF_NONE_MATCH, self.none_match.as_ref()), (header::IF_MODIFIED_SINCE, since.as_ref())]
+        {
+            // What came in a header goes into one.
+            if let Some(value) = text.and_then(|text| HeaderValue::from_str(text).ok()) {
+                headers.insert(name, value);
+            }
+        }
+        headers
+    }
+}
+
+/// Goes where the service moved to on its own host. Elsewhere, what the caller has shown is nobody's business.
+fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
+    let Some(from) = attempt.previous().last() else { return attempt.stop() };
+    let is_same_host = from.host_str() == attempt.url().host_str();
+    let is_as_safe = attempt.url().scheme() == "https" || from.scheme() == attempt.url().scheme();
+    if is_same_host && is_as_safe && attempt.previous().len() <= MOST_REDIRECTS {
+        attempt.follow()
+    } else {
+        attempt.stop()
+    }
+}
+
+fn certificates(path: PathBuf) -> Result<Vec<Certificate>, ExternalError> {
+    let read = || -> Result<Vec<Certificate>, Box<dyn Error + Send + Sync>> {
+        let certificates = Certificate::from_pem_bundle(&fs::read(&path)?)?;
+        if certificates.is_empty() { Err("there is none in it".into()) } else { Ok(certificates) }
+    };
+    read().map_err(|source| ExternalError::Certificates { path, source })
+}
+
+fn show(headers: &mut HeaderMap, name: HeaderName, token: &Secret) -> Result<(), Refusal> {
+    let unfit = |_| Refusal::at_gate(StatusCode::UNAUTHORIZED, "the token has characters that no token has");
+    let mut value = HeaderValue::from_str(token.reveal()).map_err(unfit)?;
+    value.set_sensitive(true);
+    headers.insert(name, value);
+    Ok(())
+}
+
+/// The body of an answer, if it is not too long.
+async fn read(mut response: Response) -> Result<Bytes, Refusal> {
+    let path = response.url().path().to_owned();
+    let mut body = BytesMut::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| unreachable(&path, error))? {
+        if body.len() + chunk.len() > MAX_ANSWER {
+            return Err(not_understood(&format!("more than {MAX_ANSWER} bytes")));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body.freeze())
+}
+
+/// Makes sure that it is a config, rather than a page of something that stands in front of the service.
+pub(super) fn require_config(body: &[u8]) -> Result<(), Refusal> {
+    let is_object = body.trim_ascii_start().starts_with(b"{");
+    if is_object && serde_json::from_slice::<IgnoredAny>(body).is_ok() {
+        return Ok(());
+    }
+    Err(not_understood("a config that is no JSON object"))
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+fn date(headers: &HeaderMap, name: &HeaderName) -> Option<DateTime<Utc>> {
+    let date = DateTime::parse_from_rfc2822(text(headers, name)?).ok()?;
+    Some(date.with_timezone(&Utc))
+}
+
+/// What the caller hears when the service does not do what it is asked: the same. What is no error by its number is one
+/// here, and must not look like an image.
+fn refused(status: StatusCode) -> Refusal {
+    if status.is_client_error() || status.is_server_error() {
+        return Refusal::new(status, format!("the inventory answers {status}"));
+    }
+    not_understood(&format!("status {status}"))
+}
+
+/// What the caller hears when the service cannot be asked. Where it is, is for the log alone.
+fn unreachable(path: &str, error: reqwest::Error) -> Refusal {
+    let is_late = error.is_timeout();
+    let error = error.without_url();
+    tracing::warn!(path, error = &error as &dyn Error, "the inventory cannot be asked");
+    Refusal::internal(if is_late {
+        "the inventory does not answer in time"
+    } else {
+        "the inventory cannot be reached"
+    })
+}
+
+/// What the caller hears when the service answers what no service of this kind does.
+pub(super) fn not_understood(what: &str) -> Refusal {
+    tracing::warn!(answer = what, "the inventory answers what is not understood");
+    Refusal::new(StatusCode::BAD_GATEWAY, "the inventory answers what is not understood; the log says what")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_errors_are_relayed() {
+        for status in [400, 401, 403, 404, 409, 500, 503] {
+            let status = StatusCode::from_u16(status).unwrap();
+            assert_eq!(refused(status).status(), status);
+        }
+        for status in [100, 202, 204, 206, 302, 304] {
+            assert_eq!(refused(StatusCode::from_u16(status).unwrap()).status(), StatusCode::BAD_GATEWAY);
+        }
+    }
+
+    #[test]
+    fn a_page_is_no_config() {
+        require_config(b" {\"ignition\": {}}\n").unwrap();
+        for body in ["", "<html>", "[]", "{", "{} {}", "\"{}\"", "\u{1f}\u{8b}"] {
+            require_config(body.as_bytes()).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn dates_are_those_of_headers() {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::DATE, HeaderValue::from_static("Sun, 06 Nov 1994 08:49:37 GMT"));
+        let found = date(&headers, &header::DATE).unwrap();
+        assert_eq!(found.timestamp(), 784_111_777);
+        let condition = Condition { none_match: None, modified_since: Some(found) };
+        assert_eq!(condition.headers()[header::IF_MODIFIED_SINCE], headers[header::DATE]);
+        headers.insert(header::DATE, HeaderValue::from_static("yesterday"));
+        assert_eq!(date(&headers, &header::DATE), None);
+    }
+}

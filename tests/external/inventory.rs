@@ -1,0 +1,183 @@
+//! The inventory of another Kindling: its images, through the calls of the image service and without them, are the same.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::peer::Peer;
+use crate::process::Process;
+use crate::server::{IMAGES_URL, Server, assert_refused, header, live_images, strict};
+use crate::support::Scratch;
+
+const INFRA_ENVS: &str = "/api/assisted-install/v2/infra-envs";
+
+/// An inventory with images of its own, a proxy before it, and an image server behind that.
+struct Pair {
+    inventory: Process,
+    user: Option<String>,
+    peer: Peer,
+    server: Server,
+    _scratch: Scratch,
+}
+
+impl Pair {
+    async fn start(variables: &[(&str, &str)], user: impl FnOnce(&Scratch) -> Option<String>) -> Self {
+        let scratch = Scratch::new();
+        let user = user(&scratch);
+        let list = live_images(scratch.folder()).to_string();
+        let always = [("OS_IMAGES", list.as_str()), ("IMAGE_SERVICE_BASE_URL", IMAGES_URL)];
+        let inventory = Process::start(&scratch, "127.0.0.1:0", &[&always[..], variables].concat());
+        let peer = Peer::before(&inventory.base).await;
+        let server = Server::start(&strict(&peer.url())).await;
+        Self { inventory, user, peer, server, _scratch: scratch }
+    }
+
+    async fn open() -> Self {
+        Self::start(&[], |_| None).await
+    }
+
+    async fn api(&self, method: Method, path: &str, body: &Value) -> Value {
+        let url = format!("{}{INFRA_ENVS}{path}", self.inventory.base);
+        let mut request = self.inventory.client.request(method, url).json(body);
+        if let Some(user) = &self.user {
+            request = request.bearer_auth(user);
+        }
+        let response = request.send().await.unwrap();
+        let (status, text) = (response.status(), response.text().await.unwrap());
+        assert!(status.is_success(), "{status}: {text}");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// An infra-env with what a test gives it, and its id.
+    async fn infra_env(&self, more: Value) -> (Value, String) {
+        let mut body = json!({
+            "name": "demo", "pull_secret": r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#,
+            "image_type": "minimal-iso",
+        });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let made = self.api(Method::POST, "", &body).await;
+        let id = made["id"].as_str().unwrap().to_owned();
+        (made, id)
+    }
+
+    /// Asks for an image until a request costs one call: until the last change is long enough ago.
+    async fn settle(&self, path: &str) {
+        for _ in 0..3000 {
+            self.peer.calls();
+            self.server.get_with(path, &[("range", "bytes=0-0")]).await;
+            if self.peer.calls().len() == 1 {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        panic!("{path} never settles");
+    }
+}
+
+fn network() -> Value {
+    json!([{
+        "network_yaml": "interfaces: [{name: eth0, type: ethernet, state: up}]\n",
+        "mac_interface_map": [{"mac_address": "52:54:00:00:00:01", "logical_nic_name": "eth0"}],
+    }])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn images_are_those_of_the_inventory_itself() {
+    let pair = Pair::open().await;
+    let arguments =
+        json!([{"operation": "append", "value": "quiet"}, {"operation": "append", "value": "a=b"}]);
+    for version in ["4.14", "4.18"] {
+        for more in [
+            json!({}),
+            json!({"image_type": "full-iso", "static_network_config": network()}),
+            json!({"kernel_arguments": arguments}),
+            json!({"proxy": {"http_proxy": "http://proxy.example:3128"}}),
+            json!({"static_network_config": network(), "kernel_arguments": arguments}),
+        ] {
+            let case = more.to_string();
+            let mut more = more;
+            more["openshift_version"] = version.into();
+            let (_, id) = pair.infra_env(more).await;
+            for path in [
+                format!("/byid/{id}/{version}/x86_64/full.iso"),
+                format!("/byid/{id}/{version}/x86_64/minimal.iso"),
+                format!("/images/{id}?arch=x86_64&type=minimal-iso&version={version}"),
+                format!("/images/{id}/pxe-initrd?arch=x86_64&version={version}"),
+            ] {
+                let (own, theirs) = (pair.inventory.image(&path).await, pair.server.image(&path).await);
+                assert!(own.0 == theirs.0, "{case}: {path}");
+                assert_eq!(own.1, theirs.1, "{case}: {path}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_range_costs_a_call_that_brings_nothing() {
+    let pair = Pair::open().await;
+    let (_, id) = pair.infra_env(json!({"openshift_version": "4.14"})).await;
+    let path = format!("/byid/{id}/4.14/x86_64/full.iso");
+    pair.settle(&path).await;
+    for number in 0..1000 {
+        let range = format!("bytes={number}-{}", number + 4095);
+        assert_eq!(pair.server.get_with(&path, &[("range", &range)]).await.status(), 206);
+    }
+    let calls = pair.peer.calls();
+    assert_eq!(calls.len(), 1000);
+    assert!(calls.iter().all(|call| call.header("if-none-match").is_some() && call.status == Some(304)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_gives_another_image_from_its_first_byte() {
+    let pair = Pair::open().await;
+    let (_, id) = pair.infra_env(json!({"openshift_version": "4.14"})).await;
+    let path = format!("/byid/{id}/4.14/x86_64/minimal.iso");
+    pair.settle(&path).await;
+    for change in [
+        // This one does not change the config.
+        json!({"kernel_arguments": [{"operation": "append", "value": "loud"}]}),
+        json!({"static_network_config": network()}),
+        json!({"ssh_authorized_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj2tQSxYwQIcXsGZ6aHcKfoWiVBqVp3AmEFwqeFsTOO"}),
+    ] {
+        let before = pair.server.image(&path).await;
+        pair.api(Method::PATCH, &format!("/{id}"), &change).await;
+        let going_on = [("range", "bytes=1000000-"), ("if-range", before.1.as_str())];
+        let whole = pair.server.get_with(&path, &going_on).await;
+        assert_eq!(whole.status(), 200, "{change}");
+        assert_ne!(header(&whole, "etag"), before.1, "{change}");
+        let after = pair.inventory.image(&path).await;
+        assert_eq!(header(&whole, "etag"), after.1, "{change}");
+        assert!(whole.bytes().await.unwrap() == after.0, "{change}");
+        let rest = pair.server.get_with(&path, &[("range", "bytes=1000000-"), ("if-range", &after.1)]).await;
+        assert_eq!(rest.status(), 206, "{change}");
+        assert!(rest.bytes().await.unwrap() == after.0[1_000_000..], "{change}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_are_judged_by_the_inventory() {
+    let key = [("AUTH_TYPE", "local"), ("KINDLING_EC_PRIVATE_KEY_FILE", "keys/ec-private-key.pem")];
+    let pair = Pair::start(&key, |scratch| {
+        scratch.kindling("auth keys --out keys").success();
+        let line = "auth token --user --ec-private-key-file keys/ec-private-key.pem";
+        Some(scratch.kindling(line).printed().trim().to_owned())
+    })
+    .await;
+    let (made, id) = pair.infra_env(json!({"openshift_version": "4.14"})).await;
+    let (_, other) = pair.infra_env(json!({"openshift_version": "4.14"})).await;
+    let url = made["download_url"].as_str().unwrap().strip_prefix(IMAGES_URL).unwrap();
+    let own = pair.inventory.image(url).await;
+    assert!(pair.server.image(url).await == own);
+    let token = url.split('/').nth(2).unwrap();
+    let long = |id: &str| format!("/images/{id}?type=minimal-iso&version=4.14&api_key={token}");
+    assert!(pair.server.image(&long(&id)).await == own);
+    let initrd = format!("/images/{id}/pxe-initrd?version=4.14&api_key={token}");
+    assert!(pair.server.image(&initrd).await == pair.inventory.image(&initrd).await);
+    let user = format!("Bearer {}", pair.user.as_deref().unwrap());
+    let plain = format!("/byid/{id}/4.14/x86_64/minimal.iso");
+    assert_eq!(pair.server.get_with(&plain, &[("authorization", &user)]).await.status(), 200);
+    assert_refused(&pair.server.get(&plain).await, 401, "nothing is shown");
+    let tampered = url.replace(token, &format!("{}x", &token[..token.len() - 1]));
+    assert_refused(&pair.server.get(&tampered).await, 401, "a token that is none");
+    // Of which status a stranger hears is the inventory's choice.
+    assert_refused(&pair.server.get(&long(&other)).await, 404, "a token of another one");
+}
