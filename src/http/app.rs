@@ -5,7 +5,7 @@ use std::any::Any;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Extensions, HeaderMap, StatusCode, Uri, Version, header};
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use tower_http::CompressionLevel;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -13,6 +13,7 @@ use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{Predicate, SizeAbove};
 use tower_http::cors::CorsLayer;
 
+use super::first_boot::restrict;
 use super::images::ImageServer;
 use super::request::{Following, follow};
 use super::shortcut::Shortcut;
@@ -54,7 +55,7 @@ fn in_common(app: Router, cors: Option<CorsLayer>, images: Option<&ImageServer>)
         None => app,
     };
     let metrics = images.map(|images| images.metrics().clone()).unwrap_or_default();
-    let app = app.layer(from_fn_with_state(Following::new(metrics), follow));
+    let app = app.layer(from_fn(restrict)).layer(from_fn_with_state(Following::new(metrics), follow));
     match images.cloned() {
         Some(images) => Router::new().fallback_service(Shortcut { images, routes: app }),
         None => app,

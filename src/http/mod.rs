@@ -7,6 +7,7 @@ mod app;
 mod body;
 mod client;
 pub mod content;
+mod first_boot;
 mod health;
 pub mod images;
 mod metrics;
@@ -21,4 +22,7 @@ pub use client::Client;
 pub use content::{BodyMode, Content};
 pub use metrics::Metrics;
 pub use redacted::Redacted;
-pub use server::{Limits, serve, serve_within};
+pub use server::{
+    Certificate, CertificateError, Inherited, Limits, Listener, MIN_SHARE, Peer, Place, Reach, Server,
+    Transport, serve, serve_within,
+};

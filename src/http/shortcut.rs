@@ -13,6 +13,7 @@ use axum::routing::future::RouteFuture;
 use futures_util::future::Either;
 use tower::Service;
 
+use super::first_boot::is_restricted;
 use super::images::ImageServer;
 use super::metrics::Area;
 
@@ -35,7 +36,9 @@ impl Service<Request> for Shortcut {
 
     fn call(&mut self, request: Request) -> Self::Future {
         let begun = Instant::now();
-        match self.images.again(&request) {
+        // Where not everything may be had, the routes say what.
+        let known = if is_restricted(&request) { None } else { self.images.again(&request) };
+        match known {
             Some(response) => {
                 self.images.metrics().answered(Area::Images, response.status(), begun.elapsed());
                 Either::Left(ready(Ok(response)))

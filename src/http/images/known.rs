@@ -84,7 +84,7 @@ impl ImageServer {
         let client = request.extensions().get().copied().unwrap_or_default();
         let known = &self.0.known;
         let answered = known.with(|table| table.get(known.key(url, client)))?;
-        let mode = request.extensions().get().copied().unwrap_or_default();
+        let mode = request.extensions().get().copied().unwrap_or(BodyMode::Read);
         if answered.url != *url
             || answered.client != client
             || answered.mode != mode

@@ -14,6 +14,7 @@ mod plans;
 mod routes;
 mod serving;
 mod trace;
+mod turns;
 mod wanted;
 mod watched;
 
@@ -26,6 +27,7 @@ pub use embedded::Embedded;
 pub use external::{External, ExternalError, ExternalSettings, QUIET, TRUST};
 pub use inputs::{Access, Current, ImageInputs, Origin};
 pub use plans::{Plans, What};
+pub use turns::MAX_REQUESTS;
 
 use crate::http::metrics::Metrics;
 use crate::images::library::Library;
@@ -34,13 +36,14 @@ use crate::inventory::Refusal;
 use ignition::discovery::HttpUrl;
 use known::Known;
 use trace::Traces;
+use turns::Turns;
 
 /// The name of the script with which iPXE boots the machines of an infra-env, in our own URLs.
 const SCRIPT: &str = "script.ipxe";
 
 /// Serves images. Clones are the same server.
 #[derive(Clone, Debug)]
-pub struct ImageServer(Arc<Parts>);
+pub struct ImageServer(Arc<Parts>, Turns);
 
 #[derive(Debug)]
 struct Parts {
@@ -67,16 +70,14 @@ impl ImageServer {
     ) -> Self {
         let images = images.into_iter().collect();
         let (plans, known, traces, metrics) = Default::default();
-        Self(Arc::new(Parts {
-            images,
-            live_images: library,
-            inputs,
-            plans,
-            known,
-            traces,
-            metrics,
-            base_url,
-        }))
+        let parts = Parts { images, live_images: library, inputs, plans, known, traces, metrics, base_url };
+        Self(Arc::new(parts), Turns::default())
+    }
+
+    /// The same with another number of requests that are answered at a time; others wait.
+    #[must_use]
+    pub fn answering(self, most: usize) -> Self {
+        Self(self.0, Turns::new(most))
     }
 
     /// Its routes.

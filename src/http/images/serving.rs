@@ -29,6 +29,8 @@ impl ImageServer {
         artifact: Artifact,
         access: &Access,
     ) -> Result<Current, Refusal> {
+        // A turn is not kept while a live image is waited for, which may take minutes.
+        let _turn = self.1.next().await;
         self.0.inputs.current(id, artifact, access).await
     }
 
@@ -106,6 +108,7 @@ impl ImageServer {
         let What::Image(artifact, machine) = what else {
             return Err(Refusal::internal("a file of a live image is of no infra-env"));
         };
+        let _turn = self.1.next().await;
         let revision = Some((infra_env, Arc::clone(&current.revision)));
         let key = PlanKey { what, revision, base: digest(base)? };
         self.0
@@ -149,6 +152,7 @@ impl ImageServer {
         base: &Arc<Base>,
         file: BootFile,
     ) -> Result<Arc<Planned>, Refusal> {
+        let _turn = self.1.next().await;
         let what = What::File(file);
         let key = PlanKey { what, revision: None, base: digest(base)? };
         self.0
@@ -208,6 +212,7 @@ impl ImageServer {
     }
 
     async fn digest_line(&self, planned: &Arc<Planned>) -> Result<Response, Refusal> {
+        let _turn = self.1.next().await;
         let digest = planned.sha256.get_or_try_init(async || {
             let plan = Arc::clone(planned.content.plan());
             in_background(move || plan.sha256().map_err(|error| made_nothing(&error))).await

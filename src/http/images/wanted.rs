@@ -40,7 +40,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Asked {
             version: parts.version,
             headers: std::mem::take(&mut parts.headers),
             client: parts.extensions.get().copied().unwrap_or_default(),
-            mode: parts.extensions.get().copied().unwrap_or_default(),
+            mode: BodyMode::from_request_parts(parts, state).await?,
         })
     }
 }

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 
 use axum::extract::FromRequestParts;
+use axum::http::Uri;
 use axum::http::request::Parts;
 use uuid::Uuid;
 
@@ -16,12 +17,17 @@ impl<S: Send + Sync> FromRequestParts<S> for Query {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
-        let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
-        Ok(Self(pairs.map(|pairs| pairs.0).unwrap_or_default()))
+        Ok(Self::of(&parts.uri))
     }
 }
 
 impl Query {
+    /// The parameters in a URI.
+    pub(crate) fn of(uri: &Uri) -> Self {
+        let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(uri);
+        Self(pairs.map(|pairs| pairs.0).unwrap_or_default())
+    }
+
     /// A parameter that is there and not empty; the last one of its name.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().rev().find(|(key, _)| key == name);

@@ -1,49 +1,61 @@
 //! Listeners and connections, and how they end.
+//!
+//! A [`Server`] takes connections of any number of [`Listener`]s within its [`Limits`]. What each may take is watched at its
+//! socket; how its bytes are sent, and whose they are, goes with each request as a [`Peer`] and a
+//! [`BodyMode`](super::BodyMode).
+
+mod connection;
+mod inherited;
+mod limits;
+mod listener;
+mod peer;
+mod share;
+mod socket;
+mod stall;
+mod tls;
+mod unix;
 
 use std::io;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::extract::Request;
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
-use tower::{Service, service_fn};
+use tokio::sync::{Semaphore, watch};
 
-use super::Client;
-use super::body::Finished;
+use connection::{Ending, Terms};
+pub use inherited::Inherited;
+pub use limits::{Limits, MIN_SHARE};
+pub use listener::{Listener, Place};
+pub use peer::{Peer, Reach, Transport};
+use share::Places;
+use socket::Socket;
+pub use tls::{Certificate, CertificateError};
 
 /// How long the server waits after it could not take a connection, for lack of file descriptors mostly: others have to end
 /// before one can begin.
 const PAUSE: Duration = Duration::from_millis(50);
+/// How many clients at a time are told that there is no place for them. Others find their connection closed.
+const MAX_REFUSED: usize = 64;
+/// How often the log says the same thing about connections.
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What one connection may take.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// How long the head of a request may take to come, from the end of the request before it on.
-    pub head_time: Duration,
-    /// How many bytes it may have. Tokens in headers and URLs have hundreds.
-    pub head_bytes: usize,
-    /// How long connections may go on after the end was asked for.
-    pub grace: Duration,
+/// Takes connections, of all its listeners within the same limits. Clones are the same server.
+#[derive(Clone, Debug)]
+pub struct Server {
+    limits: Limits,
+    places: Places,
+    refused: Arc<Semaphore>,
+    is_full: Seldom,
+    has_too_many: Seldom,
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self { head_time: Duration::from_secs(30), head_bytes: 64 << 10, grace: Duration::from_secs(30) }
-    }
-}
-
-/// Serves connections until `shutdown` is done, then waits for those that are under way.
+/// Serves the connections of a listener until `shutdown` is done, then waits for those that are under way.
 ///
 /// # Errors
 ///
-/// When the listener itself fails. Connections that fail end alone.
+/// When the listener itself is no good. Connections that fail end alone.
 pub async fn serve(
-    listener: TcpListener,
+    listener: impl TryInto<Listener, Error: Into<io::Error>>,
     router: Router,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
@@ -54,60 +66,114 @@ pub async fn serve(
 ///
 /// # Errors
 ///
-/// When the listener itself fails.
+/// When the listener itself is no good.
 pub async fn serve_within(
     limits: Limits,
-    listener: TcpListener,
+    listener: impl TryInto<Listener, Error: Into<io::Error>>,
     router: Router,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    listener.local_addr()?;
-    let graceful = GracefulShutdown::new();
-    tokio::pin!(shutdown);
-    loop {
+    let listener = listener.try_into().map_err(Into::into)?;
+    Server::new(limits).serve(listener, router, shutdown).await;
+    Ok(())
+}
+
+impl Server {
+    /// A server with these limits.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            places: Places::new(&limits),
+            refused: Arc::new(Semaphore::new(MAX_REFUSED)),
+            is_full: Seldom::default(),
+            has_too_many: Seldom::default(),
+        }
+    }
+
+    /// Serves the connections of a listener until `shutdown` is done. The listener is closed then, and connections have their
+    /// time to end before they are cut.
+    pub async fn serve(&self, listener: Listener, router: Router, shutdown: impl Future<Output = ()>) {
+        let (ending, seen) = watch::channel(Ending::NotYet);
+        let terms = Terms { limits: self.limits, router, tls: listener.tls().cloned(), ending: seen };
+        // Every connection has them for as long as it is open.
+        let terms = Arc::new(terms);
+        let open = Arc::downgrade(&terms);
         tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => begin(limits, stream, &router, &graceful),
+            () = self.accept(&listener, &terms) => {}
+            () = shutdown => {}
+        }
+        drop((listener, terms));
+        ending.send_replace(Ending::Orderly);
+        if tokio::time::timeout(self.limits.grace, ending.closed()).await.is_err() {
+            tracing::warn!(connections = open.strong_count(), "the time to end is over: connections are cut");
+            ending.send_replace(Ending::Now);
+            ending.closed().await;
+        }
+    }
+
+    async fn accept(&self, listener: &Listener, terms: &Arc<Terms>) {
+        loop {
+            if self.places.are_taken() && self.is_full.is_due() {
+                tracing::warn!(limit = self.limits.connections, "there are no more connections: others wait");
+            }
+            let Some(place) = self.places.free().await else { return };
+            match listener.accept().await {
+                Ok((socket, client)) => {
+                    match self.places.take(place, client.address.map(|address| address.ip())) {
+                        Some(taken) => {
+                            let terms = Arc::clone(terms);
+                            tokio::spawn(async move {
+                                connection::serve(terms, socket, client).await;
+                                drop(taken);
+                            });
+                        }
+                        None => self.refuse(socket, client),
+                    }
+                }
                 Err(error) if is_of_one_connection(&error) => {}
                 // Nothing of this lasts, and an end of the server would help nobody.
                 Err(error) => {
                     tracing::warn!(%error, "a connection cannot be taken");
                     tokio::time::sleep(PAUSE).await;
                 }
-            },
-            () = &mut shutdown => break,
+            }
         }
     }
-    drop(listener);
-    if tokio::time::timeout(limits.grace, graceful.shutdown()).await.is_err() {
-        tracing::warn!("connections were still open when the time for them was over");
+
+    /// Turns a client away that has more connections than its share. It is told so, where it can be told without TLS.
+    ///
+    /// It does not wait, since those that it waits for are its own; and what it has already is served as well as ever.
+    fn refuse(&self, socket: Socket, client: Peer) {
+        if self.has_too_many.is_due() {
+            tracing::warn!(%client, "a client has more connections than its share");
+        }
+        if client.transport == Transport::Tls {
+            return;
+        }
+        if let Ok(turn) = Arc::clone(&self.refused).try_acquire_owned() {
+            tokio::spawn(async move {
+                connection::refuse(socket).await;
+                drop(turn);
+            });
+        }
     }
-    Ok(())
 }
 
-/// Serves the requests of a connection, beside all others.
-fn begin(limits: Limits, stream: TcpStream, router: &Router, graceful: &GracefulShutdown) {
-    let _ = stream.set_nodelay(true);
-    let router = router.clone();
-    let client = Client(stream.peer_addr().ok().map(|address| address.ip()));
-    let service = service_fn(move |mut request: Request<Incoming>| {
-        let mut router = router.clone();
-        request.extensions_mut().insert(client);
-        async move { router.call(Finished::of(request).map(axum::body::Body::new)).await }
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.head_time)
-        .max_header_size(limits.head_bytes)
-        // Who sends no more (`nc -N`) still wants the answer.
-        .half_close(true)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
-    let connection = graceful.watch(connection);
-    tokio::spawn(async move {
-        if let Err(error) = connection.await {
-            tracing::debug!(%error, "a connection ended");
+/// Something that the log says now and then.
+#[derive(Clone, Debug, Default)]
+struct Seldom(Arc<Mutex<Option<Instant>>>);
+
+impl Seldom {
+    /// Whether it is time to say it again.
+    fn is_due(&self) -> bool {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = last.is_none_or(|last| last.elapsed() >= LOG_INTERVAL);
+        if is_due {
+            *last = Some(Instant::now());
         }
-    });
+        is_due
+    }
 }
 
 /// Whether a failed accept says nothing about the listener.
@@ -121,6 +187,7 @@ mod tests {
 
     use axum::routing::{get, post};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
     use tokio::sync::{Notify, oneshot};
     use tokio::task::JoinHandle;
 

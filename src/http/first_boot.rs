@@ -1,0 +1,125 @@
+//! What may be had without TLS where there is TLS as well.
+//!
+//! Machines that start over the network often cannot do TLS: they get their iPXE script, initrd, kernel and root file system.
+//! Nothing else goes over a plain connection then, whatever route there is.
+
+use axum::extract::Request;
+use axum::http::{Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use uuid::Uuid;
+
+use super::server::{Peer, Reach};
+use crate::inventory::Query;
+
+/// Where files of infra-envs are.
+const INFRA_ENVS: &str = "/api/assisted-install/v2/infra-envs/";
+/// What says nothing about any machine.
+const OPEN: [&str; 4] = ["/health", "/live", "/ready", "/metrics"];
+
+/// What our own short URLs of an infra-env end with that a machine starts with.
+const OURS: [&str; 4] = ["script.ipxe", "initrd", "kernel", "rootfs"];
+
+/// Whether a request came where not everything may be had.
+pub(super) fn is_restricted(request: &Request) -> bool {
+    request.extensions().get().is_some_and(|peer: &Peer| peer.reach == Reach::FirstBoot)
+}
+
+/// Refuses what is not for connections of a reach.
+pub(super) async fn restrict(request: Request, next: Next) -> Response {
+    if !is_restricted(&request) || is_for_first_boot(&request) {
+        return next.run(request).await;
+    }
+    (StatusCode::NOT_FOUND, "this is served over TLS alone\n").into_response()
+}
+
+fn is_for_first_boot(request: &Request) -> bool {
+    let path = request.uri().path();
+    if OPEN.contains(&path) || path.starts_with("/boot-artifacts/") {
+        return true;
+    }
+    if let Some(ours) = path.strip_prefix("/i/") {
+        return ours.rsplit_once('/').is_some_and(|(_, file)| OURS.contains(&file));
+    }
+    if let Some(initrd) = path.strip_prefix("/images/") {
+        return initrd.strip_suffix("/pxe-initrd").is_some_and(is_id);
+    }
+    let script = path.strip_prefix(INFRA_ENVS).and_then(|path| path.strip_suffix("/downloads/files"));
+    request.method() == Method::GET
+        && script.is_some_and(is_id)
+        && Query::of(request.uri()).text("file_name") == Some("ipxe-script")
+}
+
+/// Only the form in lower case is an id in paths.
+fn is_id(text: &str) -> bool {
+    Uuid::try_parse(text).is_ok_and(|id| id.to_string() == text)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    const ID: &str = "6ba7b810-9dad-11d1-80b4-00c04fd430c8";
+
+    fn passes(method: &str, target: &str) -> bool {
+        let target = target.replace("ID", ID);
+        is_for_first_boot(&Request::builder().method(method).uri(target).body(Body::empty()).unwrap())
+    }
+
+    #[test]
+    fn a_machine_gets_what_it_starts_with() {
+        for target in [
+            "/health",
+            "/live",
+            "/ready",
+            "/metrics",
+            "/boot-artifacts/kernel?version=4.18",
+            "/boot-artifacts/rootfs?version=4.18",
+            "/images/ID/pxe-initrd?version=4.18",
+            "/i/ID/script.ipxe",
+            "/i/ID/rootfs",
+            "/i/ID/52:54:00:00:00:01/initrd",
+            "/api/assisted-install/v2/infra-envs/ID/downloads/files?file_name=ipxe-script",
+            "/api/assisted-install/v2/infra-envs/ID/downloads/files?mac=1&file_name=ipxe-script",
+            "/api/assisted-install/v2/infra-envs/ID/downloads/files?file_name=ipxe%2Dscript",
+        ] {
+            assert!(passes("GET", target), "{target}");
+        }
+    }
+
+    #[test]
+    fn it_gets_nothing_else() {
+        let files = "/api/assisted-install/v2/infra-envs/ID/downloads/files";
+        for (method, target) in [
+            ("GET", "/images/ID?type=full-iso&version=4.18"),
+            ("GET", "/images/ID/s390x-initrd-addrsize?version=4.18"),
+            ("GET", "/images/x/pxe-initrd"),
+            ("GET", "/i/ID"),
+            ("GET", "/i/initrd"),
+            ("GET", "/i/ID/full.iso"),
+            ("GET", "/i/ID/boot-trace"),
+            ("GET", "/i/ID/52:54:00:00:00:01/minimal.iso"),
+            ("GET", "/images/ID/x/pxe-initrd"),
+            ("GET", "/byid/ID/4.18/x86_64/full.iso"),
+            ("GET", "/byapikey/x/4.18/x86_64/pxe-initrd"),
+            ("GET", "/api/assisted-install/v2/infra-envs"),
+            ("GET", "//api/assisted-install/v2/infra-envs"),
+            ("GET", "/health/../api/assisted-install/v2/infra-envs"),
+            ("GET", "/openapi.json"),
+            ("GET", "/"),
+            ("GET", files),
+            ("POST", &format!("{files}?file_name=ipxe-script")),
+            ("GET", &format!("{files}?file_name=discovery.ign")),
+            // What the API reads is the last one.
+            ("GET", &format!("{files}?file_name=ipxe-script&file_name=discovery.ign")),
+            ("GET", &format!("{files}-presigned?file_name=ipxe-script")),
+            ("GET", &format!("{files}/?file_name=ipxe-script")),
+            ("GET", &format!("{}?file_name=ipxe-script", files.replace("ID", &ID.to_uppercase()))),
+            ("GET", &format!("{}?file_name=ipxe-script", files.replace("ID", &ID.replace('-', "")))),
+        ] {
+            assert!(!passes(method, target), "{method} {target}");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! One connection, from its first byte to its last.
+
+use std::io::{self, IoSlice};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::Request;
+use axum::http::Response;
+use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+use tower::{Service, service_fn};
+
+use super::limits::Limits;
+use super::peer::Peer;
+use super::socket::{Direct, Socket};
+use super::stall::{Progress, Watched};
+use crate::http::body::Finished;
+
+/// What hyper may hold of an answer under TLS, and what it may read ahead: one buffer of a body. Mapped bytes are held by
+/// nobody, so that it may have more of them.
+const TLS_BUFFER: usize = 64 << 10;
+/// What a client hears for whom there is no place.
+const NO_PLACE: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+/// How long it may take to hear that.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How far the end of a server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Ending {
+    /// It is not asked for.
+    NotYet,
+    /// What is under way is finished.
+    Orderly,
+    /// What is under way is cut.
+    Now,
+}
+
+/// What all connections of a listener have in common.
+pub(super) struct Terms {
+    pub(super) limits: Limits,
+    pub(super) router: Router,
+    pub(super) tls: Option<TlsAcceptor>,
+    pub(super) ending: watch::Receiver<Ending>,
+}
+
+/// Serves the requests of a connection until it ends.
+pub(super) async fn serve(terms: Arc<Terms>, socket: Socket, client: Peer) {
+    let progress = Progress::new();
+    let socket = Watched::new(socket, progress.clone(), &terms.limits);
+    let service = Answers { router: terms.router.clone(), client, progress };
+    let mut ending = terms.ending.clone();
+    let now = async {
+        // No server any more is the end as well.
+        let _ = ending.wait_for(|ending| *ending == Ending::Now).await;
+    };
+    let done = async {
+        match &terms.tls {
+            None => converse(&terms, socket, service).await,
+            Some(acceptor) => {
+                let handshake = tokio::time::timeout(terms.limits.handshake_time, acceptor.accept(socket));
+                match handshake.await {
+                    Ok(Ok(stream)) => converse(&terms, stream, service).await,
+                    Ok(Err(error)) => tracing::debug!(%client, %error, "a TLS handshake failed"),
+                    Err(_) => tracing::debug!(%client, "a TLS handshake took too long"),
+                }
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        () = done => {}
+        () = now => tracing::info!(%client, "a connection was cut at the end of the service"),
+    }
+}
+
+/// Reads requests and writes answers.
+async fn converse<S>(terms: &Terms, stream: S, service: Answers)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let client = service.client;
+    let mut http = http1::Builder::new();
+    // The watch over the connection knows better what it waits for.
+    http.header_read_timeout(None);
+    http.max_header_size(terms.limits.head_bytes);
+    // Who sends no more (`nc -N`) still wants the answer.
+    http.half_close(true);
+    if terms.tls.is_some() {
+        http.max_buf_size(TLS_BUFFER.max(terms.limits.head_bytes));
+    }
+    let service = service_fn(move |request| service.clone().answer(request));
+    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service)));
+    let mut ending = terms.ending.clone();
+    let asked = async {
+        let _ = ending.wait_for(|ending| *ending >= Ending::Orderly).await;
+    };
+    let done = tokio::select! {
+        biased;
+        done = connection.as_mut() => done,
+        () = asked => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = done {
+        log(client, &error);
+    }
+}
+
+/// Tells why a connection ended that did not end well. Most of it is the business of clients.
+fn log(client: Peer, error: &hyper::Error) {
+    let cause = std::error::Error::source(error);
+    let is_late = cause
+        .and_then(|cause| cause.downcast_ref::<io::Error>())
+        .is_some_and(|cause| cause.kind() == io::ErrorKind::TimedOut);
+    let error = error as &dyn std::error::Error;
+    if is_late {
+        tracing::warn!(%client, error, "a connection was closed");
+    } else {
+        tracing::debug!(%client, error, "a connection ended");
+    }
+}
+
+/// What answers the requests of a connection.
+#[derive(Clone, Debug)]
+struct Answers {
+    router: Router,
+    client: Peer,
+    progress: Progress,
+}
+
+impl Answers {
+    async fn answer(
+        self,
+        request: Request<Incoming>,
+    ) -> Result<Response<Followed>, std::convert::Infallible> {
+        let Self { mut router, client, progress } = self;
+        progress.asked();
+        let mut request = Finished::of(request).map(Body::new);
+        request.extensions_mut().insert(client);
+        request.extensions_mut().insert(client.client());
+        request.extensions_mut().insert(client.transport.body_mode());
+        let response = router.call(request).await?;
+        Ok(response.map(|body| Followed { body, progress }))
+    }
+}
+
+/// A body that tells when the last of it was handed over.
+struct Followed {
+    body: Body,
+    progress: Progress,
+}
+
+impl HttpBody for Followed {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        self.progress.answered();
+    }
+}
+
+/// Tells a client that there is no place for it, as far as it wants to hear that.
+pub(super) async fn refuse(mut socket: Socket) {
+    if socket.write_now(&[IoSlice::new(NO_PLACE)]).is_err() || socket.shutdown().await.is_err() {
+        return;
+    }
+    // An end before its request was read would take the answer away from it.
+    let mut rest = [0; 4096];
+    let read = async { while matches!(socket.read(&mut rest).await, Ok(len) if len > 0) {} };
+    let _ = tokio::time::timeout(PATIENCE, read).await;
+}

@@ -1,0 +1,191 @@
+//! Where connections come from.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use tokio::net::{TcpListener, UnixListener};
+use tokio_rustls::TlsAcceptor;
+
+use super::inherited::{Inherited, InheritedSocket};
+use super::peer::{Peer, Reach, Transport};
+use super::socket::Socket;
+use super::tls::Certificate;
+use super::unix::{self, SocketFile};
+
+/// Something to listen on: an address or a path, with TLS or without.
+pub struct Listener {
+    door: Door,
+    place: Place,
+    tls: Option<TlsAcceptor>,
+    reach: Reach,
+}
+
+/// The listening socket.
+enum Door {
+    Tcp(TcpListener),
+    Unix {
+        listener: UnixListener,
+        /// Whoever made the file removes it.
+        _file: Option<SocketFile>,
+    },
+}
+
+/// Where a listener is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// At an address.
+    Address(SocketAddr),
+    /// At a path of this machine, if it has one.
+    Path(Option<PathBuf>),
+}
+
+impl Place {
+    /// Whether nobody but this machine gets there.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        match self {
+            Self::Address(address) => address.ip().to_canonical().is_loopback(),
+            Self::Path(_) => true,
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(formatter),
+            Self::Path(Some(path)) => write!(formatter, "unix:{}", path.display()),
+            Self::Path(None) => formatter.write_str("unix:"),
+        }
+    }
+}
+
+impl Listener {
+    /// Listens at an address.
+    ///
+    /// # Errors
+    ///
+    /// When that cannot be.
+    pub async fn tcp(address: SocketAddr) -> io::Result<Self> {
+        TcpListener::bind(address).await?.try_into()
+    }
+
+    /// Listens at a path. A socket there that nobody listens on any more is replaced. The socket is gone when the listener
+    /// is.
+    ///
+    /// # Errors
+    ///
+    /// When that cannot be, and when there is anything else.
+    pub fn unix(path: &Path) -> io::Result<Self> {
+        let (listener, file) = unix::listen(path)?;
+        let place = Place::Path(Some(path.to_owned()));
+        let door = Door::Unix { listener, _file: Some(file) };
+        Ok(Self { door, place, tls: None, reach: Reach::All })
+    }
+
+    /// Listens on a socket that was handed over.
+    ///
+    /// # Errors
+    ///
+    /// When it is no longer one.
+    pub fn inherited(inherited: Inherited) -> io::Result<Self> {
+        match inherited.socket {
+            InheritedSocket::Tcp(socket) => TcpListener::from_std(socket)?.try_into(),
+            InheritedSocket::Unix(socket) => {
+                let path = socket.local_addr()?.as_pathname().map(Path::to_owned);
+                let door = Door::Unix { listener: UnixListener::from_std(socket)?, _file: None };
+                Ok(Self { door, place: Place::Path(path), tls: None, reach: Reach::All })
+            }
+        }
+    }
+
+    /// The same with TLS.
+    #[must_use]
+    pub fn with_tls(self, certificate: &Certificate) -> Self {
+        Self { tls: Some(certificate.acceptor()), ..self }
+    }
+
+    /// The same for requests of machines that cannot do TLS yet, and no others.
+    #[must_use]
+    pub fn for_first_boot(self) -> Self {
+        Self { reach: Reach::FirstBoot, ..self }
+    }
+
+    /// Where it is reached.
+    #[must_use]
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Whether it has TLS.
+    #[must_use]
+    pub fn has_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    pub(super) fn tls(&self) -> Option<&TlsAcceptor> {
+        self.tls.as_ref()
+    }
+
+    pub(super) async fn accept(&self) -> io::Result<(Socket, Peer)> {
+        let (socket, address) = match &self.door {
+            Door::Tcp(listener) => {
+                let (socket, address) = listener.accept().await?;
+                let _ = socket.set_nodelay(true);
+                (Socket::Tcp(socket), Some(address))
+            }
+            Door::Unix { listener, .. } => (Socket::Unix(listener.accept().await?.0), None),
+        };
+        let transport = match (&socket, &self.tls) {
+            (_, Some(_)) => Transport::Tls,
+            (Socket::Tcp(_), None) => Transport::Tcp,
+            (Socket::Unix(_), None) => Transport::Unix,
+        };
+        Ok((socket, Peer { address, transport, reach: self.reach }))
+    }
+
+    /// The URL at which machines find it, if they can.
+    #[must_use]
+    pub fn url(&self) -> Option<String> {
+        let scheme = if self.has_tls() { "https" } else { "http" };
+        match &self.place {
+            Place::Address(address) => Some(format!("{scheme}://{address}")),
+            Place::Path(_) => None,
+        }
+    }
+
+    /// The address, if it has one.
+    #[must_use]
+    pub fn ip(&self) -> Option<IpAddr> {
+        match &self.place {
+            Place::Address(address) => Some(address.ip()),
+            Place::Path(_) => None,
+        }
+    }
+}
+
+impl TryFrom<TcpListener> for Listener {
+    type Error = io::Error;
+
+    fn try_from(listener: TcpListener) -> io::Result<Self> {
+        let place = Place::Address(listener.local_addr()?);
+        Ok(Self { door: Door::Tcp(listener), place, tls: None, reach: Reach::All })
+    }
+}
+
+impl fmt::Display for Listener {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.url() {
+            Some(url) => formatter.write_str(&url),
+            None => self.place.fmt(formatter),
+        }
+    }
+}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Listener({self})")
+    }
+}

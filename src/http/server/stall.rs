@@ -1,0 +1,216 @@
+//! The watch over a connection: who says nothing, or takes nothing, for too long.
+//!
+//! A [`Watched`] socket reads and writes as the one in it. It fails where a client takes nothing of an answer, or does not
+//! finish the head of a request; a connection on which nothing is asked for any more ends as if the client had ended it.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::limits::Limits;
+use super::socket::Direct;
+
+/// What a connection is at, as its reader of requests and its answers tell.
+#[derive(Clone, Debug)]
+pub(super) struct Progress(Arc<Mutex<Stage>>);
+
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// The head of a request is coming.
+    Head { since: Instant },
+    /// A request is being answered.
+    Answer,
+    /// Nothing is asked for.
+    Idle { since: Instant },
+}
+
+impl Progress {
+    /// A connection whose first request is on its way.
+    pub(super) fn new() -> Self {
+        Self(Arc::new(Mutex::new(Stage::Head { since: Instant::now() })))
+    }
+
+    fn change(&self, change: impl FnOnce(Stage) -> Stage) {
+        let mut stage = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *stage = change(*stage);
+    }
+
+    fn stage(&self) -> Stage {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A request is there.
+    pub(super) fn asked(&self) {
+        self.change(|_| Stage::Answer);
+    }
+
+    /// All of its answer was handed over.
+    pub(super) fn answered(&self) {
+        self.change(|_| Stage::Idle { since: Instant::now() });
+    }
+
+    fn received(&self) {
+        self.change(|stage| match stage {
+            Stage::Idle { .. } => Stage::Head { since: Instant::now() },
+            stage => stage,
+        });
+    }
+
+    /// The rest of an answer is on its way long after it was handed over, if the client is slow.
+    fn sent(&self) {
+        self.change(|stage| match stage {
+            Stage::Idle { .. } => Stage::Idle { since: Instant::now() },
+            stage => stage,
+        });
+    }
+}
+
+/// A timer that is made when it is first waited for, and moved only when it has to be.
+#[derive(Debug, Default)]
+struct Timer(Option<Pin<Box<Sleep>>>);
+
+impl Timer {
+    /// Ready when a time has come.
+    fn poll(&mut self, time: Instant, context: &mut Context<'_>) -> Poll<()> {
+        let timer = self.0.get_or_insert_with(|| Box::pin(sleep_until(time)));
+        if timer.deadline() > time {
+            timer.as_mut().reset(time);
+        }
+        while timer.as_mut().poll(context).is_ready() {
+            if Instant::now() >= time {
+                return Poll::Ready(());
+            }
+            timer.as_mut().reset(time);
+        }
+        Poll::Pending
+    }
+}
+
+/// A socket that does not wait for ever.
+#[derive(Debug)]
+pub(super) struct Watched<S> {
+    socket: S,
+    progress: Progress,
+    head_time: Duration,
+    idle_time: Duration,
+    stall_time: Duration,
+    /// Since when the client has taken nothing.
+    stalled: Option<Instant>,
+    reads: Timer,
+    writes: Timer,
+}
+
+impl<S: Direct> Watched<S> {
+    pub(super) fn new(socket: S, progress: Progress, limits: &Limits) -> Self {
+        Self {
+            socket,
+            progress,
+            head_time: limits.head_time,
+            idle_time: limits.idle_time,
+            stall_time: limits.stall_time,
+            stalled: None,
+            reads: Timer::default(),
+            writes: Timer::default(),
+        }
+    }
+
+    /// Waits for a client that says nothing, as long as that may take.
+    fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.progress.stage() {
+            Stage::Answer => Poll::Pending,
+            Stage::Head { since } => {
+                ready!(self.reads.poll(since + self.head_time, context));
+                Poll::Ready(Err(late("the head of a request did not come in time")))
+            }
+            Stage::Idle { since } => {
+                // Whoever still has an answer to take is not idle.
+                let since = if self.stalled.is_some() { Instant::now() } else { since };
+                self.reads.poll(since + self.idle_time, context).map(Ok)
+            }
+        }
+    }
+
+    /// What became of a write; where nothing did, this waits as long as it may take.
+    fn poll_written(
+        &mut self,
+        written: Poll<io::Result<usize>>,
+        slices: &[IoSlice<'_>],
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        if written.is_ready() {
+            self.stalled = None;
+            self.progress.sent();
+            return written;
+        }
+        let since = *self.stalled.get_or_insert_with(Instant::now);
+        ready!(self.writes.poll(since + self.stall_time, context));
+        match self.socket.write_now(slices) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.socket.forget_unsent();
+                Poll::Ready(Err(late("the client took nothing for too long")))
+            }
+            written => {
+                self.stalled = None;
+                self.progress.sent();
+                Poll::Ready(written)
+            }
+        }
+    }
+}
+
+fn late(text: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, text)
+}
+
+impl<S: AsyncRead + Direct + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buf.filled().len();
+        let Poll::Ready(done) = Pin::new(&mut this.socket).poll_read(context, buf) else {
+            return this.poll_silence(context);
+        };
+        if buf.filled().len() > before {
+            this.progress.received();
+        }
+        Poll::Ready(done)
+    }
+}
+
+impl<S: AsyncWrite + Direct + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.socket).poll_write(context, bytes);
+        this.poll_written(written, &[IoSlice::new(bytes)], context)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.socket).poll_write_vectored(context, slices);
+        this.poll_written(written, slices, context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().socket).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().socket).poll_shutdown(context)
+    }
+}

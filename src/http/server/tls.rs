@@ -1,0 +1,250 @@
+//! The certificate of the server, and its key, which may be replaced while it serves.
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::{CryptoProvider, aws_lc_rs};
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
+use tokio_rustls::rustls::sign::CertifiedKey;
+use tokio_rustls::rustls::{self, InconsistentKeys, ServerConfig};
+
+/// How often the files are looked at. They are replaced days before the old certificate ends.
+const INTERVAL: Duration = Duration::from_secs(5);
+/// The largest file that is read. A chain has some KiB.
+const MAX_FILE: u64 = 1 << 20;
+
+/// Why a certificate cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CertificateError {
+    /// A file cannot be read.
+    #[error("{} cannot be read", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file is no PEM file.
+    #[error("{} is not a PEM file", path.display())]
+    Pem {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong in it.
+        source: pem::Error,
+    },
+    /// There is no certificate in the file that should have one.
+    #[error("{} has no certificate in it", path.display())]
+    NoCertificate {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A certificate cannot be read.
+    #[error("the first certificate in {} is not valid", path.display())]
+    Certificate {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: rustls::Error,
+    },
+    /// There is no key in the file that should have one.
+    #[error("{} has no private key in it that is not encrypted", path.display())]
+    NoKey {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A key is of no kind that we know.
+    #[error("the private key in {} cannot be used", path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: rustls::Error,
+    },
+    /// The two do not belong together.
+    #[error("the private key in {} is not that of the first certificate in {}", key.display(), chain.display())]
+    Mismatch {
+        /// The file of the certificate.
+        chain: PathBuf,
+        /// The file of the key.
+        key: PathBuf,
+    },
+    /// TLS cannot be had.
+    #[error("TLS cannot be set up")]
+    Setup(#[source] rustls::Error),
+}
+
+/// A certificate with its chain and its key, from two PEM files. Clones are the same one.
+#[derive(Clone, Debug)]
+pub struct Certificate {
+    current: Arc<Current>,
+    config: Arc<ServerConfig>,
+}
+
+#[derive(Debug)]
+struct Current {
+    chain: PathBuf,
+    key: PathBuf,
+    provider: Arc<CryptoProvider>,
+    pair: RwLock<Arc<CertifiedKey>>,
+    /// How the files looked when they were read last, for good or not.
+    seen: Mutex<[Option<Stamp>; 2]>,
+    /// Whether somebody wants them to be read again.
+    asked: Notify,
+}
+
+/// What changes when a file does: device, inode, length and the time of its last change in seconds and nanoseconds.
+type Stamp = (u64, u64, u64, i64, i64);
+
+impl Certificate {
+    /// Reads a certificate and its chain from one file and its key from another, which may be the same one.
+    ///
+    /// # Errors
+    ///
+    /// Says which file is no good and why.
+    pub fn open(chain: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Result<Self, CertificateError> {
+        let (chain, key) = (chain.into(), key.into());
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let seen = Mutex::new([stamp(&chain), stamp(&key)]);
+        let pair = RwLock::new(Arc::new(read_pair(&chain, &key, &provider)?));
+        let current = Arc::new(Current { chain, key, provider, pair, seen, asked: Notify::new() });
+        let config = ServerConfig::builder_with_provider(Arc::clone(&current.provider))
+            .with_safe_default_protocol_versions()
+            .map_err(CertificateError::Setup)?;
+        let resolver = Arc::clone(&current) as Arc<dyn ResolvesServerCert>;
+        let mut config = config.with_no_client_auth().with_cert_resolver(resolver);
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        // With tickets, who comes again costs no signature, and no memory in between.
+        config.ticketer = aws_lc_rs::Ticketer::new().map_err(CertificateError::Setup)?;
+        Ok(Self { current, config: Arc::new(config) })
+    }
+
+    /// Reads the files again. Connections from now on see what is in them.
+    ///
+    /// # Errors
+    ///
+    /// Says which file is no good and why. What was good before stays.
+    pub fn reload(&self) -> Result<(), CertificateError> {
+        self.current.reload()
+    }
+
+    /// Has [`follow`](Self::follow) read the files again, whether or not they look as if they had changed.
+    pub fn read_again(&self) {
+        self.current.asked.notify_one();
+    }
+
+    /// Follows the files for as long as this is waited for: whenever they change they are read again. What is no good is
+    /// logged.
+    pub async fn follow(&self) {
+        loop {
+            let is_asked = tokio::select! {
+                () = self.current.asked.notified() => true,
+                () = tokio::time::sleep(INTERVAL) => false,
+            };
+            let current = Arc::clone(&self.current);
+            // Files may be on storage that is slow, or gone.
+            let done = tokio::task::spawn_blocking(move || current.follow(is_asked));
+            if let Err(error) = done.await {
+                tracing::error!(%error, "the certificate could not be looked at");
+            }
+        }
+    }
+
+    pub(super) fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(Arc::clone(&self.config))
+    }
+}
+
+impl Current {
+    fn reload(&self) -> Result<(), CertificateError> {
+        // What changes from here on is seen the next time.
+        let seen = self.stamps();
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+        let pair = read_pair(&self.chain, &self.key, &self.provider)?;
+        *self.pair.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(pair);
+        Ok(())
+    }
+
+    fn follow(&self, is_asked: bool) {
+        let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if !is_asked && self.stamps() == seen {
+            return;
+        }
+        match self.reload() {
+            Ok(()) => tracing::info!(chain = %self.chain.display(), "the certificate was read again"),
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(error, "the new certificate is no good; the one before stays in use");
+            }
+        }
+    }
+
+    fn stamps(&self) -> [Option<Stamp>; 2] {
+        [stamp(&self.chain), stamp(&self.key)]
+    }
+}
+
+impl ResolvesServerCert for Current {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.pair.read().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let of = |data: Metadata| (data.dev(), data.ino(), data.len(), data.ctime(), data.ctime_nsec());
+    fs::metadata(path).ok().map(of)
+}
+
+fn read_pair(chain: &Path, key: &Path, provider: &CryptoProvider) -> Result<CertifiedKey, CertificateError> {
+    let certificates = read_chain(chain)?;
+    let text = read(key)?;
+    let private = PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
+        pem::Error::NoItemsFound => CertificateError::NoKey { path: key.to_owned() },
+        source => CertificateError::Pem { path: key.to_owned(), source },
+    })?;
+    let private = provider.key_provider.load_private_key(private);
+    let private = private.map_err(|source| CertificateError::Key { path: key.to_owned(), source })?;
+    let pair = CertifiedKey::new(certificates, private);
+    match pair.keys_match() {
+        // Unknown is a key that does not tell its public half.
+        Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(pair),
+        Err(rustls::Error::InconsistentKeys(_)) => {
+            Err(CertificateError::Mismatch { chain: chain.to_owned(), key: key.to_owned() })
+        }
+        Err(source) => Err(CertificateError::Certificate { path: chain.to_owned(), source }),
+    }
+}
+
+fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
+    let text = read(path)?;
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    let certificates =
+        certificates.map_err(|source| CertificateError::Pem { path: path.to_owned(), source })?;
+    if certificates.is_empty() {
+        return Err(CertificateError::NoCertificate { path: path.to_owned() });
+    }
+    Ok(certificates)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
+    let read = || {
+        let mut bytes = Vec::new();
+        let len = File::open(path)?.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
+        if len as u64 > MAX_FILE {
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                format!("it has more than {MAX_FILE} bytes"),
+            ));
+        }
+        Ok(bytes)
+    };
+    read().map_err(|source| CertificateError::Read { path: path.to_owned(), source })
+}

@@ -1,0 +1,111 @@
+//! A unix socket with a name of its own in the file system, gone when it is closed.
+
+use std::ffi::OsString;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process;
+
+use tokio::net::UnixListener;
+
+/// Who may connect: the user of the service and the group of the file's directory or user, so that a proxy in front of us
+/// has to be let in on purpose.
+const MODE: u32 = 0o660;
+
+/// The name of a socket, which is removed at its end unless it is somebody else's by then.
+#[derive(Debug)]
+pub(super) struct SocketFile {
+    path: PathBuf,
+    /// Device and inode.
+    identity: (u64, u64),
+    /// Whose it is. What a process forks does not end it.
+    process: u32,
+}
+
+/// Listens at a path. One where a server ended without cleaning up is taken over.
+pub(super) fn listen(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
+    require_free(path)?;
+    // Under its own name it has its mode from the beginning.
+    let mut making = OsString::from(path);
+    making.push(format!(".{}", process::id()));
+    let making = PathBuf::from(making);
+    match fs::remove_file(&making) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(&making)?;
+    let named = name(&making, path);
+    if named.is_err() {
+        let _ = fs::remove_file(&making);
+    }
+    Ok((listener, named?))
+}
+
+fn name(making: &Path, path: &Path) -> io::Result<SocketFile> {
+    fs::set_permissions(making, Permissions::from_mode(MODE))?;
+    let data = fs::symlink_metadata(making)?;
+    fs::rename(making, path)?;
+    Ok(SocketFile { path: path.to_owned(), identity: (data.dev(), data.ino()), process: process::id() })
+}
+
+/// Fails where there is something that is not ours to replace.
+fn require_free(path: &Path) -> io::Result<()> {
+    let refused = |what: &str| io::Error::new(io::ErrorKind::AlreadyExists, what.to_owned());
+    let data = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        data => data?,
+    };
+    if !data.file_type().is_socket() {
+        return Err(refused("there is a file that is no socket"));
+    }
+    if data.uid() != rustix::process::geteuid().as_raw() {
+        return Err(refused("there is a socket of another user"));
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
+        // Also one whose queue is full, or that we may not connect to.
+        _ => Err(refused("somebody listens there")),
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let is_ours = |data: fs::Metadata| (data.dev(), data.ino()) == self.identity;
+        if self.process == process::id() && fs::symlink_metadata(&self.path).is_ok_and(is_ours) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(path: &Path) -> String {
+        listen(path).unwrap_err().to_string()
+    }
+
+    #[tokio::test]
+    async fn a_socket_takes_the_place_of_a_dead_one_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("socket");
+        let (listener, file) = listen(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, MODE);
+        assert_eq!(refusal(&path), "somebody listens there");
+        drop((listener, file));
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+        // One that ended without a word.
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        let (_listener, file) = listen(&path).unwrap();
+        // Somebody else's is left alone at the end.
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "precious").unwrap();
+        drop(file);
+        assert_eq!(fs::read(&path).unwrap(), b"precious");
+        assert_eq!(refusal(&path), "there is a file that is no socket");
+        assert_eq!(fs::read(&path).unwrap(), b"precious");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+}
