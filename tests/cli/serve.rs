@@ -12,30 +12,30 @@ use serde_json::{Value, json};
 use crate::support::{Run, Scratch};
 
 /// No answer of a server on this machine takes a tenth of it.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 const VERSIONS: &str = "/api/assisted-install/v2/component-versions";
 
 /// A server of a test's own.
-struct Server {
-    child: Child,
-    addresses: Vec<String>,
-    log: Receiver<String>,
+pub(crate) struct Server {
+    pub(crate) child: Child,
+    pub(crate) addresses: Vec<String>,
+    pub(crate) log: Receiver<String>,
 }
 
 /// What came back, byte for byte.
 #[derive(Debug)]
-struct Answer {
-    status: u16,
-    head: String,
-    body: Vec<u8>,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Answer {
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
         lines.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
@@ -44,13 +44,13 @@ impl Answer {
 impl Server {
     /// A server on a port that is free, once it says that it listens.
     #[track_caller]
-    fn start(scratch: &Scratch, variables: &[(&str, &str)], options: &[&str]) -> Self {
+    pub(crate) fn start(scratch: &Scratch, variables: &[(&str, &str)], options: &[&str]) -> Self {
         let run = scratch.command(["serve", "--listen", "127.0.0.1:0"].iter().chain(options));
         Self::spawn(with(run, variables).command(), 1)
     }
 
     #[track_caller]
-    fn spawn(mut command: Command, listeners: usize) -> Self {
+    pub(crate) fn spawn(mut command: Command, listeners: usize) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let (sender, log) = channel();
@@ -64,12 +64,15 @@ impl Server {
         let mut addresses = Vec::new();
         while addresses.len() < listeners {
             let Some(line) = lines.next() else { panic!("{}", log.recv_timeout(PATIENCE).unwrap()) };
-            addresses.push(line.unwrap().strip_prefix("listening on http://").unwrap().to_owned());
+            let line = line.unwrap();
+            let place = line.strip_prefix("listening on ").unwrap();
+            let address = place.strip_prefix("http://").or_else(|| place.strip_prefix("https://"));
+            addresses.push(address.unwrap_or(place).to_owned());
         }
         Self { child, addresses, log }
     }
 
-    fn connect(&self) -> TcpStream {
+    pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(&self.addresses[0]).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream
@@ -77,12 +80,12 @@ impl Server {
 
     /// Sends a request without body, with headers as lines.
     #[track_caller]
-    fn ask(&self, line: &str, headers: &str) -> Answer {
+    pub(crate) fn ask(&self, line: &str, headers: &str) -> Answer {
         self.send(line, headers, "")
     }
 
     #[track_caller]
-    fn send(&self, line: &str, headers: &str, body: &str) -> Answer {
+    pub(crate) fn send(&self, line: &str, headers: &str, body: &str) -> Answer {
         let mut stream = self.connect();
         let headers = if headers.is_empty() { String::new() } else { format!("{headers}\r\n") };
         let text = format!("{line} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n{headers}\r\n{body}");
@@ -97,13 +100,13 @@ impl Server {
         Answer { status, head, body: bytes[end + 4..].to_vec() }
     }
 
-    fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let done = Command::new("sh").args(["-c", &format!("kill -{name} {}", self.child.id())]).status();
         assert!(done.unwrap().success());
     }
 
     /// Waits for the end; gives the exit code and the log.
-    fn wait(mut self) -> (Option<i32>, String) {
+    pub(crate) fn wait(mut self) -> (Option<i32>, String) {
         let begun = Instant::now();
         let status = loop {
             match self.child.try_wait().unwrap() {
@@ -116,7 +119,7 @@ impl Server {
     }
 
     /// Ends it, and gives its log.
-    fn end(self) -> String {
+    pub(crate) fn end(self) -> String {
         self.signal("TERM");
         let (code, log) = self.wait();
         assert_eq!(code, Some(0), "{log}");

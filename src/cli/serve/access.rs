@@ -1,20 +1,19 @@
 //! Who may call the service.
 
-use std::net::{IpAddr, SocketAddr};
-
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 
 use crate::cli::auth::KeyOptions;
+use crate::http::Place;
 use crate::inventory::auth::Policy;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Access")]
 pub(super) struct Access {
-    /// How tokens are judged; `none` if every address to listen on is a loopback one, and to be chosen otherwise
+    /// How tokens are judged; `none` if no other machine reaches what is listened on, and to be chosen otherwise
     #[arg(long, env = "AUTH_TYPE", value_enum, value_name = "TYPE")]
     auth_type: Option<AuthType>,
-    /// Let whoever reaches an address that is no loopback one do everything, with `--auth-type none`
+    /// Let whoever reaches the service from another machine do everything, with `--auth-type none`
     #[arg(long, env = "KINDLING_ALLOW_OPEN_ACCESS")]
     allow_open_access: bool,
     #[command(flatten)]
@@ -30,9 +29,8 @@ enum AuthType {
 }
 
 impl Access {
-    /// The policy for a service on these addresses.
-    pub(super) fn policy(&self, addresses: &[SocketAddr]) -> Result<Policy> {
-        let open = addresses.iter().find(|address| !is_loopback(address.ip()));
+    /// The policy for a service, of which other machines reach a place or none.
+    pub(super) fn policy(&self, open: Option<&Place>) -> Result<Policy> {
         match (self.auth_type, open) {
             (Some(AuthType::Local), _) => Ok(Policy::local(self.keys.read()?)),
             (None | Some(AuthType::None), None) => Ok(Policy::Open),
@@ -51,8 +49,4 @@ impl Access {
             ),
         }
     }
-}
-
-fn is_loopback(address: IpAddr) -> bool {
-    address.to_canonical().is_loopback()
 }

@@ -1,6 +1,5 @@
 //! The settings of the inventory as options.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use ignition::discovery::HttpUrl;
 use super::value::{image_type, network_v4, network_v6, origin, switch, version};
 use crate::cli::auth::read_text;
 use crate::cli::duration;
+use crate::http::Listener;
 use crate::images::ImageType;
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::{ClusterNetworks, Settings};
@@ -21,7 +21,7 @@ const MAX_CERTIFICATES: u64 = 256 << 10;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Addresses")]
 pub(super) struct Addresses {
-    /// Where machines reach the API, without its path; the first address to listen on without it
+    /// Where machines reach the API, without its path; without it the first address to listen on, one with TLS before others
     #[arg(long, env = "SERVICE_BASE_URL", value_name = "URL")]
     service_base_url: Option<String>,
     /// Where machines reach images; as the API without it
@@ -39,11 +39,11 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    /// Settings for a service that listens on an address.
-    pub(super) fn settings(&self, address: SocketAddr) -> Result<Settings> {
-        let own = format!("http://{address}");
-        if self.service_base_url.is_none() && address.ip().is_unspecified() {
-            tracing::warn!(%address, "SERVICE_BASE_URL is not set: machines will not find this service");
+    /// Settings for a service with these listeners.
+    pub(super) fn settings(&self, listeners: &[Listener]) -> Result<Settings> {
+        let (own, is_known) = own_url(listeners);
+        if self.service_base_url.is_none() && !is_known {
+            tracing::warn!("SERVICE_BASE_URL is not set: machines will not find this service");
         }
         let service = self.service_base_url.as_deref().unwrap_or(&own);
         let images = self.image_service_base_url.as_deref().unwrap_or(service);
@@ -60,15 +60,23 @@ impl Addresses {
         self.allowed_domains.iter().filter(|text| !text.is_empty()).cloned().collect()
     }
 
-    /// Where machines reach images of a service of images alone that listens on an address.
-    pub(super) fn images_url(&self, address: SocketAddr) -> Result<HttpUrl> {
-        if self.image_service_base_url.is_none() && address.ip().is_unspecified() {
-            tracing::warn!(%address, "IMAGE_SERVICE_BASE_URL is not set: minimal images will not find this service");
+    /// Where machines reach images of a service of images alone with these listeners.
+    pub(super) fn images_url(&self, listeners: &[Listener]) -> Result<HttpUrl> {
+        let (own, is_known) = own_url(listeners);
+        if self.image_service_base_url.is_none() && !is_known {
+            tracing::warn!("IMAGE_SERVICE_BASE_URL is not set: minimal images will not find this service");
         }
-        let own = format!("http://{address}");
         let url = self.image_service_base_url.as_deref().unwrap_or(&own);
         Ok(HttpUrl::parse("IMAGE_SERVICE_BASE_URL", url)?)
     }
+}
+
+/// The URL of a service with these listeners, and whether machines find it there.
+fn own_url(listeners: &[Listener]) -> (String, bool) {
+    // Those with TLS come first: where there are both, the others have no images.
+    let own = listeners.iter().find(|listener| listener.url().is_some());
+    let is_known = own.and_then(Listener::ip).is_some_and(|address| !address.is_unspecified());
+    (own.and_then(Listener::url).unwrap_or_else(|| "http://localhost".to_owned()), is_known)
 }
 
 #[derive(Debug, Args)]

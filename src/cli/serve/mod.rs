@@ -6,24 +6,25 @@ mod database;
 mod external;
 mod images;
 mod inventory;
+mod limits;
+mod listeners;
 mod log;
 mod progress;
 mod value;
 
 use std::io::Write;
-use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use axum::Router;
 use clap::Args;
-use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::http::images::ImageInputs;
+use crate::http::{Certificate, Inherited, Listener, Server};
 use crate::images::Catalogue;
 use crate::inventory::Inventory;
 use crate::inventory::auth::Policy;
@@ -37,16 +38,8 @@ use progress::Screen;
 /// Durations are written as 90s, 1h30m or 4h.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
-    /// Addresses to listen on, with commas between them; port 0 is any free one
-    #[arg(
-        long,
-        env = "KINDLING_LISTEN",
-        value_name = "ADDRESS",
-        default_value = "127.0.0.1:8090",
-        value_delimiter = ',',
-        help_heading = "Addresses"
-    )]
-    listen: Vec<SocketAddr>,
+    #[command(flatten)]
+    listeners: listeners::ListenerOptions,
     #[command(flatten)]
     addresses: inventory::Addresses,
     #[command(flatten)]
@@ -66,45 +59,52 @@ pub(super) struct Serve {
     #[command(flatten)]
     agents: inventory::Agents,
     #[command(flatten)]
+    limits: limits::LimitOptions,
+    #[command(flatten)]
     log: log::Log,
 }
 
 impl Serve {
     pub(super) fn run(self) -> Result<ExitCode> {
+        // Before anything else has descriptors or threads.
+        let inherited = Inherited::take().context("the sockets of systemd cannot be taken")?;
         let screen = self.log.begin();
+        self.limits.allow_files();
         let runtime = tokio::runtime::Runtime::new().context("the runtime cannot be started")?;
-        runtime.block_on(self.serve(screen))?;
+        runtime.block_on(self.serve(inherited, screen))?;
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn serve(self, screen: Screen) -> Result<()> {
+    async fn serve(self, inherited: Vec<Inherited>, screen: Screen) -> Result<()> {
         let mut interrupts = Interrupts::new()?;
         // What is wrong with what was set is said before anything is touched.
+        let listeners = self.listeners.read(inherited)?;
         let role = match self.external.inputs()? {
             Some(inputs) => Role::Images(inputs),
-            None => Role::Everything(self.access.policy(&self.listen)?),
+            None => Role::Everything(self.access.policy(listeners.open_place().as_ref())?),
         };
         let catalogue = self.catalogue.read()?;
-        let mut listeners = Vec::new();
-        for address in &self.listen {
-            let listener = TcpListener::bind(address).await;
-            listeners.push(listener.with_context(|| format!("{address} cannot be listened on"))?);
+        if let Some(certificate) = listeners.certificate() {
+            follow(certificate.clone())?;
         }
-        let Some(first) = listeners.first() else { anyhow::bail!("no address is given to listen on") };
-        let address = first.local_addr()?;
+        let listeners = listeners.bind().await?;
+        let server = Server::new(self.limits.limits());
+        let requests = self.limits.concurrent_requests();
         match role {
             Role::Images(inputs) => {
-                let place = (self.database.data_dir(), self.addresses.images_url(address)?);
+                let place = (self.database.data_dir(), self.addresses.images_url(&listeners)?);
                 let images = self.images.open_for(inputs, catalogue.os_images().to_vec(), place)?;
                 tokio::spawn(screen.follow(images.library().clone()));
+                let images = images.answering(requests);
                 let app = crate::http::image_app(&images, &self.addresses.allowed_origins());
-                serve(listeners, app, &mut interrupts).await
+                serve(&server, listeners, &app, &mut interrupts).await
             }
             Role::Everything(policy) => {
-                let (inventory, store) = self.inventory((policy, catalogue), address).await?;
+                let (inventory, store) = self.inventory((policy, catalogue), &listeners).await?;
                 let images = self.images.open(&inventory, self.database.data_dir())?;
                 tokio::spawn(screen.follow(images.library().clone()));
-                serve(listeners, crate::http::app(&inventory, Some(&images)), &mut interrupts).await?;
+                let app = crate::http::app(&inventory, Some(&images.answering(requests)));
+                serve(&server, listeners, &app, &mut interrupts).await?;
                 store.close().await;
                 Ok(())
             }
@@ -115,9 +115,9 @@ impl Serve {
     async fn inventory(
         &self,
         (policy, catalogue): (Policy, Catalogue),
-        address: SocketAddr,
+        listeners: &[Listener],
     ) -> Result<(Inventory, Arc<SqlStore>)> {
-        let mut settings = self.addresses.settings(address)?;
+        let mut settings = self.addresses.settings(listeners)?;
         self.infra_envs.apply(&mut settings);
         self.clusters.apply(&mut settings);
         self.agents.apply(&mut settings)?;
@@ -145,25 +145,31 @@ enum Role {
 }
 
 /// Serves until somebody asks for the end, and what is under way then is done.
-async fn serve(listeners: Vec<TcpListener>, app: Router, interrupts: &mut Interrupts) -> Result<()> {
+async fn serve(
+    server: &Server,
+    listeners: Vec<Listener>,
+    app: &Router,
+    interrupts: &mut Interrupts,
+) -> Result<()> {
     let (end, ended) = watch::channel(false);
     let mut servers = JoinSet::new();
     for listener in listeners {
-        let address = listener.local_addr()?;
-        let mut ended = ended.clone();
-        let ended = async move {
-            // An error is the end of the sender, and so of everything.
-            let _ = ended.wait_for(|ended| *ended).await;
-        };
-        servers.spawn(crate::http::serve(listener, app.clone(), ended));
-        announce(address);
+        announce(&listener);
+        let (server, app, mut ended) = (server.clone(), app.clone(), ended.clone());
+        servers.spawn(async move {
+            let ended = async move {
+                // An error is the end of the sender, and so of everything.
+                let _ = ended.wait_for(|ended| *ended).await;
+            };
+            server.serve(listener, app, ended).await;
+        });
     }
     interrupts.next().await;
     tracing::info!("ending: requests that are under way are finished");
     end.send_replace(true);
     let drained = async {
         while let Some(server) = servers.join_next().await {
-            server.context("a server failed")??;
+            server.context("a server failed")?;
         }
         anyhow::Ok(())
     };
@@ -177,9 +183,24 @@ async fn serve(listeners: Vec<TcpListener>, app: Router, interrupts: &mut Interr
 }
 
 /// Tells that connections are taken. Nobody has to read it.
-fn announce(address: SocketAddr) {
-    let _ = writeln!(std::io::stdout(), "listening on http://{address}");
-    tracing::info!(%address, "listening");
+fn announce(listener: &Listener) {
+    let _ = writeln!(std::io::stdout(), "listening on {listener}");
+    tracing::info!(%listener, "listening");
+}
+
+/// Follows the files of a certificate, and looks at them at once when somebody says so.
+fn follow(certificate: Certificate) -> Result<()> {
+    let mut asked = signal(SignalKind::hangup()).context("signals cannot be listened to")?;
+    tokio::spawn({
+        let certificate = certificate.clone();
+        async move { certificate.follow().await }
+    });
+    tokio::spawn(async move {
+        while asked.recv().await.is_some() {
+            certificate.read_again();
+        }
+    });
+    Ok(())
 }
 
 /// The ways in which somebody asks the program to end.
