@@ -12,10 +12,12 @@
 
 mod auth;
 mod crash;
+mod downloads;
 mod files;
 mod help;
 mod hostile;
 mod ignition;
+mod listeners;
 mod network;
 mod nmstatectl;
 mod serve;

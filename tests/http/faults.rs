@@ -17,7 +17,7 @@ use crate::support::Scratch;
 const LEN: usize = 48 << 20;
 
 /// What was logged, of all tests.
-static LOG: LazyLock<Arc<Mutex<Vec<u8>>>> = LazyLock::new(|| {
+pub(crate) static LOG: LazyLock<Arc<Mutex<Vec<u8>>>> = LazyLock::new(|| {
     let log = Arc::new(Mutex::new(Vec::new()));
     let writer = Log(Arc::clone(&log));
     let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
@@ -40,11 +40,13 @@ impl Write for Log {
 }
 
 fn logged(path: &Path) -> bool {
+    has_line(&["ERROR", "could not be sent to its end", path.to_str().unwrap()])
+}
+
+/// Whether a line of the log has all these parts.
+pub(crate) fn has_line(parts: &[&str]) -> bool {
     let log = String::from_utf8(LOG.lock().unwrap().clone()).unwrap();
-    let path = path.to_str().unwrap();
-    log.lines().any(|line| {
-        line.contains("ERROR") && line.contains("could not be sent to its end") && line.contains(path)
-    })
+    log.lines().any(|line| parts.iter().all(|part| line.contains(part)))
 }
 
 /// A download of a long file that has just begun.

@@ -12,8 +12,10 @@ mod conditions;
 mod connection;
 mod connections;
 mod faults;
+mod limits;
 mod ranges;
 mod server;
 #[path = "../support/mod.rs"]
 mod support;
+mod tls;
 mod writes;

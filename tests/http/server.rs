@@ -5,16 +5,15 @@ use std::net::SocketAddr;
 use std::path::Path as FilePath;
 use std::sync::{Arc, LazyLock, RwLock};
 
-use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Method, Response, StatusCode, Version};
 use axum::routing::get;
+use axum::{Extension, Router};
 use chrono::{DateTime, Utc};
 use fixtures::{Architecture, Era};
 use isogen::{Archive, BaseImage, Edits, Encoding, Extent, Plan, Segment, Source};
-use kindling::http::{BodyMode, Content, Limits, serve_within};
-use tokio::net::TcpListener;
+use kindling::http::{BodyMode, Certificate, Client, Content, Limits, Listener, Place};
 use tokio::runtime::Runtime;
 
 use crate::connection::Connection;
@@ -30,7 +29,8 @@ pub(crate) const MODES: [&str; 2] = ["mapped", "read"];
 
 type Contents = Arc<RwLock<HashMap<String, Content>>>;
 
-/// A server on a port of its own. `/mapped/{name}` and `/read/{name}` are a content in either mode.
+/// A server on a port of its own. `/mapped/{name}` and `/read/{name}` are a content in either mode, `/fit/{name}` in that
+/// of the connection.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) contents: Contents,
@@ -39,14 +39,25 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(workers: usize) -> Self {
+        Self::within(workers, Limits { head_bytes: 16 << 10, ..Limits::default() }, None)
+    }
+
+    /// A server with limits of its own, and with a certificate perhaps.
+    pub(crate) fn within(workers: usize, limits: Limits, certificate: Option<&Certificate>) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build().unwrap();
-        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
-        let address = listener.local_addr().unwrap();
+        let listener = runtime.block_on(Listener::tcp("127.0.0.1:0".parse().unwrap())).unwrap();
+        let Place::Address(address) = *listener.place() else { panic!("{listener}") };
+        let listener = match certificate {
+            Some(certificate) => listener.with_tls(certificate),
+            None => listener,
+        };
         let contents = Contents::default();
         let router = Router::new().route("/{mode}/{name}", get(answer)).with_state(Arc::clone(&contents));
-        let limits = Limits { head_bytes: 16 << 10, ..Limits::default() };
-        runtime.spawn(serve_within(limits, listener, router, std::future::pending()));
+        let router = router.route("/client", get(client));
+        runtime.spawn(async move {
+            kindling::http::Server::new(limits).serve(listener, router, std::future::pending()).await;
+        });
         Self { address, contents, runtime: Some(runtime) }
     }
 
@@ -72,7 +83,7 @@ impl Drop for Server {
 async fn answer(
     State(contents): State<Contents>,
     Path((mode, name)): Path<(String, String)>,
-    (method, version): (Method, Version),
+    (method, version, of_connection): (Method, Version, BodyMode),
     headers: HeaderMap,
 ) -> Response<Body> {
     let content = contents.read().unwrap().get(&name).cloned();
@@ -81,8 +92,14 @@ async fn answer(
     };
     match mode.as_str() {
         "mapped" => content.respond(&method, &headers, version),
+        "fit" => content.respond_in(of_connection, &method, &headers, version),
         _ => content.respond_in(BodyMode::Read, &method, &headers, version),
     }
+}
+
+/// What the server knows of the other end.
+async fn client(Extension(client): Extension<Client>, mode: BodyMode) -> String {
+    format!("{client} {:?} {mode:?}", client.transport)
 }
 
 /// A content as tests have it.

@@ -8,6 +8,7 @@
     reason = "test code: what is not as expected must stop the test"
 )]
 
+mod authority;
 mod images;
 mod run;
 mod scratch;
@@ -15,6 +16,7 @@ mod scratch;
 use std::path::PathBuf;
 use std::{env, fs};
 
+pub(crate) use authority::{Authority, write_pair};
 pub(crate) use images::{Image, few, good, image, published, slice};
 pub(crate) use run::{Output, Run};
 pub(crate) use scratch::{Entry, Scratch};

@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::Router;
+use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
 use connection::{Ending, Terms};
@@ -49,13 +50,14 @@ pub struct Server {
     has_too_many: Seldom,
 }
 
-/// Serves the connections of a listener until `shutdown` is done, then waits for those that are under way.
+/// Serves plain connections until `shutdown` is done, then waits for those that are under way. What else there is to listen
+/// on is for a [`Server`].
 ///
 /// # Errors
 ///
 /// When the listener itself is no good. Connections that fail end alone.
 pub async fn serve(
-    listener: impl TryInto<Listener, Error: Into<io::Error>>,
+    listener: TcpListener,
     router: Router,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
@@ -69,12 +71,11 @@ pub async fn serve(
 /// When the listener itself is no good.
 pub async fn serve_within(
     limits: Limits,
-    listener: impl TryInto<Listener, Error: Into<io::Error>>,
+    listener: TcpListener,
     router: Router,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let listener = listener.try_into().map_err(Into::into)?;
-    Server::new(limits).serve(listener, router, shutdown).await;
+    Server::new(limits).serve(listener.try_into()?, router, shutdown).await;
     Ok(())
 }
 
@@ -187,7 +188,7 @@ mod tests {
 
     use axum::routing::{get, post};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::{TcpListener, TcpStream};
+    use tokio::net::TcpStream;
     use tokio::sync::{Notify, oneshot};
     use tokio::task::JoinHandle;
 

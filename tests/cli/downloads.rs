@@ -1,0 +1,1 @@
+//! Many downloads at a time.

@@ -1,0 +1,44 @@
+//! Certificates of an authority that nobody else knows.
+
+use std::path::PathBuf;
+
+use rcgen::{BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair};
+
+use super::Scratch;
+
+/// An authority.
+pub(crate) struct Authority {
+    pub(crate) issuer: Issuer<'static, KeyPair>,
+    /// Its own certificate.
+    pub(crate) pem: String,
+}
+
+impl Authority {
+    pub(crate) fn new() -> Self {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name = name("authority");
+        let pem = params.self_signed(&key).unwrap().pem();
+        Self { issuer: Issuer::new(params, key), pem }
+    }
+
+    /// A certificate of this machine, and its key.
+    pub(crate) fn issue(&self) -> (String, String) {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(["127.0.0.1".to_owned(), "localhost".to_owned()]).unwrap();
+        params.distinguished_name = name("server");
+        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
+    }
+}
+
+fn name(text: &str) -> DistinguishedName {
+    let mut name = DistinguishedName::new();
+    name.push(DnType::CommonName, text);
+    name
+}
+
+/// Writes a certificate and its key to two files.
+pub(crate) fn write_pair(scratch: &Scratch, (chain, key): &(String, String)) -> (PathBuf, PathBuf) {
+    (scratch.write("cert.pem", chain), scratch.write("key.pem", key))
+}
