@@ -1,1 +1,171 @@
-//! Many downloads at a time.
+//! Many downloads of one image at a time.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fixtures::{Architecture, Era, Recipe};
+
+use crate::serve::{PATIENCE, Server};
+use crate::support::Scratch;
+
+/// Longer than all buffers on the way to a client.
+const ROOTFS_LEN: u64 = 32 << 20;
+/// What a server may need for a thousand downloads beyond what it needs for none.
+const MAX_MEMORY: u64 = 64 << 20;
+
+/// A server of one infra-env, and the bytes of its image.
+struct Images {
+    server: Server,
+    path: String,
+    bytes: Arc<Vec<u8>>,
+    _scratch: Scratch,
+}
+
+impl Images {
+    fn start(options: &[&str]) -> Self {
+        let scratch = Scratch::new();
+        let truth = Recipe::new(Architecture::X86_64, Era::E2024_12).rootfs_len(ROOTFS_LEN).master();
+        let mut base = truth.image.to_vec();
+        let rootfs = truth.files["images/pxeboot/rootfs.img"];
+        let [start, end] = [rootfs.offset, rootfs.offset + rootfs.len].map(|at| usize::try_from(at).unwrap());
+        // No byte range of it is as another one.
+        let mut state = 0x2545_f491_4f6c_dd1d_u64;
+        for word in base[start + (1 << 20)..end].chunks_exact_mut(8) {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            word.copy_from_slice(&state.to_le_bytes());
+        }
+        let file = scratch.write("base.iso", &base);
+        let images = serde_json::json!([{
+            "openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "1",
+            "url": format!("file://{}", file.display()),
+        }]);
+        let server = Server::start(&scratch, &[("OS_IMAGES", &images.to_string())], options);
+        let body = r#"{"name":"demo","pull_secret":"{\"auths\":{\"quay.io\":{\"auth\":\"dXNlcjpwYXNz\"}}}"}"#;
+        let headers = format!("Content-Type: application/json\r\nContent-Length: {}", body.len());
+        let made = server.send("POST /api/assisted-install/v2/infra-envs", &headers, body);
+        let url = made.json()["download_url"].as_str().unwrap().to_owned();
+        let path = url.split_once("://").unwrap().1.split_once('/').unwrap().1;
+        let path = format!("/{path}");
+        let bytes = server.ask(&format!("GET {path}"), "").body;
+        assert!(bytes[start..end] == base[start..end], "the root file system is where it was");
+        Self { server, path, bytes: Arc::new(bytes), _scratch: scratch }
+    }
+
+    /// A download whose head was read.
+    fn begin(&self) -> BufReader<TcpStream> {
+        let mut stream = self.server.connect();
+        stream.write_all(format!("GET {} HTTP/1.1\r\nHost: test\r\n\r\n", self.path).as_bytes()).unwrap();
+        // A small buffer: there are many of these.
+        let mut stream = BufReader::with_capacity(4096, stream);
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert_ne!(stream.read_line(&mut head).unwrap(), 0, "{head}");
+        }
+        assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+        assert!(head.contains(&format!("content-length: {}\r\n", self.bytes.len())), "{head}");
+        stream
+    }
+
+    /// The private memory of the server.
+    fn memory(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.server.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+        line.trim().strip_suffix(" kB").unwrap().trim().parse::<u64>().unwrap() << 10
+    }
+}
+
+/// Everything up to the end of a connection, however that comes.
+fn rest(stream: &mut impl Read) -> Vec<u8> {
+    let (mut bytes, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
+    while let Ok(len @ 1..) = stream.read(&mut buffer) {
+        bytes.extend_from_slice(&buffer[..len]);
+    }
+    bytes
+}
+
+#[test]
+fn a_thousand_slow_readers_need_little_memory() {
+    let images = Images::start(&[]);
+    let before = images.memory();
+    let mut streams: Vec<_> = (0..1000).map(|_| images.begin()).collect();
+    let (mut most, mut at, mut buffer) = (0, 0, vec![0; 20_000]);
+    for _ in 0..10 {
+        for stream in &mut streams {
+            stream.read_exact(&mut buffer).unwrap();
+            assert!(buffer == images.bytes[at..at + buffer.len()]);
+        }
+        at += buffer.len();
+        most = most.max(images.memory());
+    }
+    println!("private memory: {} KiB before, {} KiB at most", before >> 10, most >> 10);
+    assert!(most < before + MAX_MEMORY, "{before} before, {most} with 1000 downloads");
+    // Each of them can still be finished, and others are served beside them.
+    assert_eq!(images.server.ask("GET /health", "").status, 200);
+    for stream in streams.iter_mut().step_by(200) {
+        let mut tail = vec![0; images.bytes.len() - at];
+        stream.read_exact(&mut tail).unwrap();
+        assert!(tail == images.bytes[at..]);
+    }
+    drop(streams);
+    images.server.end();
+}
+
+#[test]
+fn downloads_are_finished_at_the_end_or_cut() {
+    let images = Images::start(&["--drain-time", "5s"]);
+    let mut streams: Vec<_> = (0..50).map(|_| images.begin()).collect();
+    images.server.signal("TERM");
+    let address = images.server.addresses[0].clone();
+    let begun = Instant::now();
+    while TcpStream::connect(&address).is_ok() {
+        assert!(begun.elapsed() < PATIENCE, "the listener is closed at once");
+        thread::sleep(Duration::from_millis(5));
+    }
+    // Half of them go on, the others do so when it is too late.
+    let late = streams.split_off(25);
+    let going: Vec<_> = streams
+        .into_iter()
+        .map(|mut stream| {
+            let bytes = Arc::clone(&images.bytes);
+            thread::spawn(move || {
+                let came = rest(&mut stream);
+                assert!(came == bytes[..came.len()], "a wrong byte");
+                came.len()
+            })
+        })
+        .collect();
+    let finished = going.into_iter().map(|going| going.join().unwrap());
+    let finished = finished.filter(|len| *len == images.bytes.len()).count();
+    assert_eq!(finished, 25);
+    let (code, log) = images.server.wait();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.contains("the time to end is over: connections are cut connections=25"), "{log}");
+    for mut stream in late {
+        let came = rest(&mut stream);
+        assert!(came.len() < images.bytes.len(), "it is cut");
+        assert!(came == images.bytes[..came.len()], "a wrong byte");
+    }
+}
+
+#[test]
+fn a_second_signal_ends_downloads_at_once() {
+    let images = Images::start(&["--drain-time", "1h"]);
+    let mut stream = images.begin();
+    images.server.signal("TERM");
+    let address = images.server.addresses[0].clone();
+    while TcpStream::connect(&address).is_ok() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    images.server.signal("INT");
+    let (code, log) = images.server.wait();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.contains("ending at once"), "{log}");
+    let came = rest(&mut stream);
+    assert!(came.len() < images.bytes.len() && came == images.bytes[..came.len()]);
+}

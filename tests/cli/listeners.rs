@@ -299,8 +299,10 @@ fn it_is_started_by_its_first_connection() {
         .spawn()
         .unwrap();
     wait_for("somebody listens", || socket.exists());
-    assert_eq!(status(&scratch, &format!("--unix-socket activated http://localhost{INFRA_ENVS}")), "200");
+    let options = ["-q", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "--unix-socket", "activated"];
+    let url = format!("http://localhost{INFRA_ENVS}");
+    let answer = Run::new("curl", scratch.folder()).args(options).args([&url]).output();
     let ended = Command::new("kill").arg(supervisor.id().to_string()).status().unwrap();
-    assert!(ended.success());
-    assert!(supervisor.wait().unwrap().success());
+    assert!(ended.success() && supervisor.wait().unwrap().success());
+    assert_eq!(answer.printed(), "200");
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use socket2::SockRef;
 use tokio::net::{TcpListener, UnixListener};
 use tokio_rustls::TlsAcceptor;
 
@@ -13,6 +14,10 @@ use super::peer::{Peer, Reach, Transport};
 use super::socket::Socket;
 use super::tls::Certificate;
 use super::unix::{self, SocketFile};
+
+/// How many bytes the kernel holds for a client beyond those that are on their way. On its own it takes 4 MiB for each, from
+/// what all sockets of the machine share: that is gone with some hundred slow readers, and all connections stand still then.
+const MAX_UNSENT: u32 = 256 << 10;
 
 /// Something to listen on: an address or a path, with TLS or without.
 pub struct Listener {
@@ -171,6 +176,10 @@ impl TryFrom<TcpListener> for Listener {
 
     fn try_from(listener: TcpListener) -> io::Result<Self> {
         let place = Place::Address(listener.local_addr()?);
+        // Connections have what their listener has.
+        if let Err(error) = SockRef::from(&listener).set_tcp_notsent_lowat(MAX_UNSENT) {
+            tracing::warn!(%error, "the kernel holds as much for slow clients as it likes");
+        }
         Ok(Self { door: Door::Tcp(listener), place, tls: None, reach: Reach::All })
     }
 }
