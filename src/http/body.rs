@@ -11,6 +11,8 @@ use hyper::Request;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::runtime::Handle;
 
+use super::server::Progress;
+
 /// The most bytes that are thrown away: twice what any operation but the upload of logs takes.
 const MAX_THROWN_AWAY: usize = 64 << 20;
 /// How long that may take.
@@ -22,14 +24,15 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) struct Finished {
     body: Option<Incoming>,
     is_awaited: bool,
+    progress: Progress,
 }
 
 impl Finished {
     /// Wraps the body of a request.
-    pub(super) fn of(request: Request<Incoming>) -> Request<Self> {
+    pub(super) fn of(request: Request<Incoming>, progress: Progress) -> Request<Self> {
         // Whoever waits for a word before the body has nothing under way, and takes the answer for that word.
         let is_awaited = !request.headers().contains_key(header::EXPECT);
-        request.map(|body| Self { body: Some(body), is_awaited })
+        request.map(|body| Self { body: Some(body), is_awaited, progress })
     }
 }
 
@@ -41,10 +44,13 @@ impl Body for Finished {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        match &mut self.body {
-            Some(body) => Pin::new(body).poll_frame(context),
-            None => Poll::Ready(None),
+        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        let frame = Pin::new(body).poll_frame(context);
+        match frame {
+            Poll::Pending => self.progress.waits_for_body(),
+            Poll::Ready(_) => self.progress.asked(),
         }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {
@@ -58,6 +64,7 @@ impl Body for Finished {
 
 impl Drop for Finished {
     fn drop(&mut self) {
+        self.progress.has_enough();
         let rest = self.body.take().filter(|body| self.is_awaited && !body.is_end_stream());
         if let (Some(rest), Ok(runtime)) = (rest, Handle::try_current()) {
             runtime.spawn(tokio::time::timeout(PATIENCE, throw_away(rest)));

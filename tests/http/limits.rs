@@ -195,3 +195,21 @@ fn connections_that_break_give_their_places_back() {
     assert!(connection.answer(None).body == bytes);
     assert_eq!(connection.rest(), (Vec::new(), true));
 }
+
+#[test]
+fn bodies_have_to_come_in_time() {
+    let (server, ..) = limited(Limits { stall_time: Duration::from_millis(500), ..Limits::default() });
+    let mut silent = server.connect();
+    silent.write("POST /echo HTTP/1.1\r\nHost: test\r\nContent-Length: 10\r\n\r\n12345");
+    let (told, _) = silent.rest();
+    assert!(!told.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&told));
+    // One that is slow is waited for, longer than that in all.
+    let mut slow = server.connect();
+    slow.write("POST /echo HTTP/1.1\r\nHost: test\r\nContent-Length: 10\r\n\r\n");
+    for _ in 0..10 {
+        thread::sleep(Duration::from_millis(100));
+        slow.write("a");
+    }
+    assert_eq!(slow.answer(None).body, b"aaaaaaaaaa");
+    assert_eq!(slow.ask("GET /mapped/small", "").len(), 1000);
+}

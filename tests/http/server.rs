@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock, RwLock};
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Method, Response, StatusCode, Version};
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Extension, Router};
 use chrono::{DateTime, Utc};
 use fixtures::{Architecture, Era};
@@ -54,7 +54,7 @@ impl Server {
         };
         let contents = Contents::default();
         let router = Router::new().route("/{mode}/{name}", get(answer)).with_state(Arc::clone(&contents));
-        let router = router.route("/client", get(client));
+        let router = router.route("/client", get(client)).route("/echo", post(async |body: Bytes| body));
         runtime.spawn(async move {
             kindling::http::Server::new(limits).serve(listener, router, std::future::pending()).await;
         });

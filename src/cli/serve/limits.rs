@@ -33,7 +33,7 @@ pub(super) struct LimitOptions {
     /// How long a TLS handshake may take
     #[arg(long, env = "KINDLING_HANDSHAKE_TIMEOUT", value_name = "DURATION", default_value = "20s", value_parser = some_time)]
     handshake_timeout: Duration,
-    /// How long a client may take nothing at all of what it asked for
+    /// How long a client may take nothing at all of what it asked for, or send nothing of what it announced
     #[arg(long, env = "KINDLING_STALL_TIMEOUT", value_name = "DURATION", default_value = "10m", value_parser = some_time)]
     stall_timeout: Duration,
     /// How long downloads may go on after SIGTERM

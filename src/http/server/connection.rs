@@ -146,7 +146,7 @@ impl Answers {
     ) -> Result<Response<Followed>, std::convert::Infallible> {
         let Self { mut router, client, progress } = self;
         progress.asked();
-        let mut request = Finished::of(request).map(Body::new);
+        let mut request = Finished::of(request, progress.clone()).map(Body::new);
         request.extensions_mut().insert(client);
         request.extensions_mut().insert(client.client());
         request.extensions_mut().insert(client.transport.body_mode());

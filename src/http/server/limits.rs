@@ -23,7 +23,7 @@ pub struct Limits {
     pub idle_time: Duration,
     /// How long a TLS handshake may take. It is four packets, and BMCs need seconds for their side of the arithmetic.
     pub handshake_time: Duration,
-    /// How long a client may take nothing at all of what it asked for. One that takes a little now and then is slow, which is
+    /// How long a client may take nothing at all of what it asked for, or send nothing of what it announced. One that takes a little now and then is slow, which is
     /// normal; this is for those that were switched off, or read no more. Some BMCs stop reading while the machine starts
     /// again, which takes minutes. A client says what it took only when it is a packet, or a sixteenth of its buffer.
     pub stall_time: Duration,

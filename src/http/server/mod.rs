@@ -28,8 +28,9 @@ pub use inherited::Inherited;
 pub use limits::{Limits, MIN_SHARE};
 pub use listener::{Listener, Place};
 pub use peer::{Peer, Reach, Transport};
-use share::Places;
+use share::{Places, Taken};
 use socket::Socket;
+pub(super) use stall::Progress;
 pub use tls::{Certificate, CertificateError};
 
 /// How long the server waits after it could not take a connection, for lack of file descriptors mostly: others have to end
@@ -122,13 +123,7 @@ impl Server {
             match listener.accept().await {
                 Ok((socket, client)) => {
                     match self.places.take(place, client.address.map(|address| address.ip())) {
-                        Some(taken) => {
-                            let terms = Arc::clone(terms);
-                            tokio::spawn(async move {
-                                connection::serve(terms, socket, client).await;
-                                drop(taken);
-                            });
-                        }
+                        Some(taken) => begin(taken, socket, client, terms),
                         None => self.refuse(socket, client),
                     }
                 }
@@ -159,6 +154,15 @@ impl Server {
             });
         }
     }
+}
+
+/// Serves a connection beside all others.
+fn begin(taken: Taken, socket: Socket, client: Peer, terms: &Arc<Terms>) {
+    let terms = Arc::clone(terms);
+    tokio::spawn(async move {
+        connection::serve(terms, socket, client).await;
+        drop(taken);
+    });
 }
 
 /// Something that the log says now and then.

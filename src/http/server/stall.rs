@@ -1,7 +1,7 @@
 //! The watch over a connection: who says nothing, or takes nothing, for too long.
 //!
 //! A [`Watched`] socket reads and writes as the one in it. It fails where a client takes nothing of an answer, or does not
-//! finish the head of a request; a connection on which nothing is asked for any more ends as if the client had ended it.
+//! finish a request; a connection on which nothing is asked for any more ends as if the client had ended it.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -17,12 +17,14 @@ use super::socket::Direct;
 
 /// What a connection is at, as its reader of requests and its answers tell.
 #[derive(Clone, Debug)]
-pub(super) struct Progress(Arc<Mutex<Stage>>);
+pub(in crate::http) struct Progress(Arc<Mutex<Stage>>);
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     /// The head of a request is coming.
     Head { since: Instant },
+    /// The rest of a request is wanted.
+    Body { since: Instant },
     /// A request is being answered.
     Answer,
     /// Nothing is asked for.
@@ -44,9 +46,25 @@ impl Progress {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A request is there.
-    pub(super) fn asked(&self) {
+    /// A request is there, or more of it.
+    pub(in crate::http) fn asked(&self) {
         self.change(|_| Stage::Answer);
+    }
+
+    /// Somebody waits for more of the request.
+    pub(in crate::http) fn waits_for_body(&self) {
+        self.change(|stage| match stage {
+            stage @ Stage::Body { .. } => stage,
+            _ => Stage::Body { since: Instant::now() },
+        });
+    }
+
+    /// Nobody does any more.
+    pub(in crate::http) fn has_enough(&self) {
+        self.change(|stage| match stage {
+            Stage::Body { .. } => Stage::Answer,
+            stage => stage,
+        });
     }
 
     /// All of its answer was handed over.
@@ -57,6 +75,7 @@ impl Progress {
     fn received(&self) {
         self.change(|stage| match stage {
             Stage::Idle { .. } => Stage::Head { since: Instant::now() },
+            Stage::Body { .. } => Stage::Body { since: Instant::now() },
             stage => stage,
         });
     }
@@ -126,6 +145,10 @@ impl<S: Direct> Watched<S> {
             Stage::Head { since } => {
                 ready!(self.reads.poll(since + self.head_time, context));
                 Poll::Ready(Err(late("the head of a request did not come in time")))
+            }
+            Stage::Body { since } => {
+                ready!(self.reads.poll(since + self.stall_time, context));
+                Poll::Ready(Err(late("the rest of a request did not come")))
             }
             Stage::Idle { since } => {
                 // Whoever still has an answer to take is not idle.
