@@ -8,21 +8,53 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fixtures::{Architecture, Era, Recipe};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::serve::{PATIENCE, Server};
-use crate::support::Scratch;
+use crate::support::{Authority, Run, Scratch, write_pair};
 
 /// Longer than all buffers on the way to a client.
 const ROOTFS_LEN: u64 = 32 << 20;
 /// What a server may need for a thousand downloads beyond what it needs for none.
 const MAX_MEMORY: u64 = 64 << 20;
 
+/// What it may need for each of them under TLS.
+const MAX_TLS_MEMORY: u64 = 128 << 10;
+
+/// The live image of a server, as a variable.
+struct OsImages(String);
+
+impl OsImages {
+    /// That of a folder.
+    fn of(scratch: &Scratch) -> Self {
+        let images = serde_json::json!([{
+            "openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "1",
+            "url": format!("file://{}", scratch.path("base.iso").display()),
+        }]);
+        Self(images.to_string())
+    }
+
+    fn set(&self, run: Run) -> Run {
+        // What machines are told is in the image, and ports differ from start to start.
+        run.env("OS_IMAGES", &self.0).env("SERVICE_BASE_URL", "http://service.example.com")
+    }
+}
+
+/// The private memory of a server.
+fn memory(server: &Server) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().trim().parse::<u64>().unwrap() << 10
+}
+
 /// A server of one infra-env, and the bytes of its image.
 struct Images {
     server: Server,
     path: String,
     bytes: Arc<Vec<u8>>,
-    _scratch: Scratch,
+    scratch: Scratch,
 }
 
 impl Images {
@@ -40,12 +72,10 @@ impl Images {
             state ^= state << 17;
             word.copy_from_slice(&state.to_le_bytes());
         }
-        let file = scratch.write("base.iso", &base);
-        let images = serde_json::json!([{
-            "openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "1",
-            "url": format!("file://{}", file.display()),
-        }]);
-        let server = Server::start(&scratch, &[("OS_IMAGES", &images.to_string())], options);
+        scratch.write("base.iso", &base);
+        let serve = ["serve", "--listen", "127.0.0.1:0"];
+        let run = OsImages::of(&scratch).set(scratch.command(serve.iter().chain(options)));
+        let server = Server::spawn(run.command(), 1);
         let body = r#"{"name":"demo","pull_secret":"{\"auths\":{\"quay.io\":{\"auth\":\"dXNlcjpwYXNz\"}}}"}"#;
         let headers = format!("Content-Type: application/json\r\nContent-Length: {}", body.len());
         let made = server.send("POST /api/assisted-install/v2/infra-envs", &headers, body);
@@ -54,7 +84,7 @@ impl Images {
         let path = format!("/{path}");
         let bytes = server.ask(&format!("GET {path}"), "").body;
         assert!(bytes[start..end] == base[start..end], "the root file system is where it was");
-        Self { server, path, bytes: Arc::new(bytes), _scratch: scratch }
+        Self { server, path, bytes: Arc::new(bytes), scratch }
     }
 
     /// A download whose head was read.
@@ -71,13 +101,6 @@ impl Images {
         assert!(head.contains(&format!("content-length: {}\r\n", self.bytes.len())), "{head}");
         stream
     }
-
-    /// The private memory of the server.
-    fn memory(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.server.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
-        line.trim().strip_suffix(" kB").unwrap().trim().parse::<u64>().unwrap() << 10
-    }
 }
 
 /// Everything up to the end of a connection, however that comes.
@@ -92,7 +115,7 @@ fn rest(stream: &mut impl Read) -> Vec<u8> {
 #[test]
 fn a_thousand_slow_readers_need_little_memory() {
     let images = Images::start(&[]);
-    let before = images.memory();
+    let before = memory(&images.server);
     let mut streams: Vec<_> = (0..1000).map(|_| images.begin()).collect();
     let (mut most, mut at, mut buffer) = (0, 0, vec![0; 20_000]);
     for _ in 0..10 {
@@ -101,7 +124,7 @@ fn a_thousand_slow_readers_need_little_memory() {
             assert!(buffer == images.bytes[at..at + buffer.len()]);
         }
         at += buffer.len();
-        most = most.max(images.memory());
+        most = most.max(memory(&images.server));
     }
     println!("private memory: {} KiB before, {} KiB at most", before >> 10, most >> 10);
     assert!(most < before + MAX_MEMORY, "{before} before, {most} with 1000 downloads");
@@ -112,6 +135,61 @@ fn a_thousand_slow_readers_need_little_memory() {
         stream.read_exact(&mut tail).unwrap();
         assert!(tail == images.bytes[at..]);
     }
+    drop(streams);
+    images.server.end();
+}
+
+/// Under TLS base bytes go through a buffer of each connection, and records through another.
+#[test]
+fn a_thousand_slow_readers_over_tls_need_a_buffer_each() {
+    let Images { server, path, bytes, scratch } = Images::start(&[]);
+    server.end();
+    let authority = Authority::new();
+    write_pair(&scratch, &authority.issue());
+    let options = "serve --listen-tls 127.0.0.1:0 --https-cert-file cert.pem --https-key-file key.pem";
+    let images = OsImages::of(&scratch);
+    let server = Server::spawn(images.set(scratch.command(options.split(' '))).command(), 1);
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(authority.pem.as_bytes()).unwrap()).unwrap();
+    let config = Arc::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth());
+    let name = ServerName::try_from("localhost").unwrap();
+    let before = memory(&server);
+    let mut streams = Vec::new();
+    for _ in 0..1000 {
+        let connection = ClientConnection::new(Arc::clone(&config), name.clone()).unwrap();
+        let mut stream = StreamOwned::new(connection, server.connect());
+        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n").as_bytes()).unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        assert!(head.starts_with(b"HTTP/1.1 200 "));
+        streams.push(stream);
+    }
+    let (mut most, mut at, mut buffer) = (0, 0, vec![0; 20_000]);
+    for _ in 0..10 {
+        for stream in &mut streams {
+            stream.read_exact(&mut buffer).unwrap();
+            assert!(buffer == bytes[at..at + buffer.len()]);
+        }
+        at += buffer.len();
+        most = most.max(memory(&server));
+    }
+    println!("private memory with TLS: {} KiB before, {} KiB at most", before >> 10, most >> 10);
+    assert!(most < before + 1000 * MAX_TLS_MEMORY, "{before} before, {most} with 1000 downloads");
+    drop(streams);
+    server.end();
+}
+
+/// A request has its turn until its image begins.
+#[test]
+fn readers_keep_no_request_waiting() {
+    let images = Images::start(&["--max-concurrent-requests", "1"]);
+    let streams: Vec<_> = (0..20).map(|_| images.begin()).collect();
+    let again = images.server.ask(&format!("GET {}", images.path), "");
+    assert!(again.body == *images.bytes);
     drop(streams);
     images.server.end();
 }

@@ -22,7 +22,7 @@ use tower::{Service, service_fn};
 use super::limits::Limits;
 use super::peer::Peer;
 use super::socket::{Direct, Socket};
-use super::stall::{Progress, Watched};
+use super::stall::{Late, Progress, Watched};
 use crate::http::body::Finished;
 
 /// What hyper may hold of an answer under TLS, and what it may read ahead: one buffer of a body. Mapped bytes are held by
@@ -119,12 +119,10 @@ where
 
 /// Tells why a connection ended that did not end well. Most of it is the business of clients.
 fn log(client: Peer, error: &hyper::Error) {
-    let cause = std::error::Error::source(error);
-    let is_late = cause
-        .and_then(|cause| cause.downcast_ref::<io::Error>())
-        .is_some_and(|cause| cause.kind() == io::ErrorKind::TimedOut);
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
+    let late: Option<&Late> = cause.and_then(io::Error::get_ref).and_then(|cause| cause.downcast_ref());
     let error = error as &dyn std::error::Error;
-    if is_late {
+    if matches!(late, Some(Late::Body | Late::Answer)) {
         tracing::warn!(%client, error, "a connection was closed");
     } else {
         tracing::debug!(%client, error, "a connection ended");

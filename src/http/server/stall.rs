@@ -144,11 +144,11 @@ impl<S: Direct> Watched<S> {
             Stage::Answer => Poll::Pending,
             Stage::Head { since } => {
                 ready!(self.reads.poll(since + self.head_time, context));
-                Poll::Ready(Err(late("the head of a request did not come in time")))
+                Poll::Ready(Err(Late::Head.into()))
             }
             Stage::Body { since } => {
                 ready!(self.reads.poll(since + self.stall_time, context));
-                Poll::Ready(Err(late("the rest of a request did not come")))
+                Poll::Ready(Err(Late::Body.into()))
             }
             Stage::Idle { since } => {
                 // Whoever still has an answer to take is not idle.
@@ -175,7 +175,7 @@ impl<S: Direct> Watched<S> {
         match self.socket.write_now(slices) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.socket.forget_unsent();
-                Poll::Ready(Err(late("the client took nothing for too long")))
+                Poll::Ready(Err(Late::Answer.into()))
             }
             written => {
                 self.stalled = None;
@@ -186,8 +186,24 @@ impl<S: Direct> Watched<S> {
     }
 }
 
-fn late(text: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::TimedOut, text)
+/// What a client was too late with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Late {
+    /// Browsers and scanners connect and say nothing.
+    #[error("the head of a request did not come in time")]
+    Head,
+    /// It said that there would be more.
+    #[error("the rest of a request did not come")]
+    Body,
+    /// It takes nothing any more.
+    #[error("the client took nothing for too long")]
+    Answer,
+}
+
+impl From<Late> for io::Error {
+    fn from(late: Late) -> Self {
+        Self::new(io::ErrorKind::TimedOut, late)
+    }
 }
 
 impl<S: AsyncRead + Direct + Unpin> AsyncRead for Watched<S> {
