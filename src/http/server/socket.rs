@@ -17,8 +17,8 @@ pub(super) enum Socket {
 /// What the watch over a connection needs beside reading and writing. Whatever stands between it and the socket passes it
 /// on.
 pub(super) trait Direct {
-    /// Writes without waiting, whether or not the kernel has said that it is worth trying: it says so only when a third of its
-    /// buffer is free, which a slow client may need a long time for.
+    /// Writes without waiting, whether or not the kernel has said that it is worth trying: it says so only when a
+    /// good part of what it holds is gone, which a slow client may need a long time for.
     fn write_now(&self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
 
     /// Lets the end of the connection throw away what was not sent. Otherwise the kernel keeps it for a client that takes
