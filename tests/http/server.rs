@@ -13,7 +13,7 @@ use axum::{Extension, Router};
 use chrono::{DateTime, Utc};
 use fixtures::{Architecture, Era};
 use isogen::{Archive, BaseImage, Edits, Encoding, Extent, Plan, Segment, Source};
-use kindling::http::{BodyMode, Certificate, Client, Content, Limits, Listener, Place};
+use kindling::http::{BodyMode, Certificate, Content, Limits, Listener, Peer, Place};
 use tokio::runtime::Runtime;
 
 use crate::connection::Connection;
@@ -98,8 +98,8 @@ async fn answer(
 }
 
 /// What the server knows of the other end.
-async fn client(Extension(client): Extension<Client>, mode: BodyMode) -> String {
-    format!("{client} {:?} {mode:?}", client.transport)
+async fn client(Extension(peer): Extension<Peer>, mode: BodyMode) -> String {
+    format!("{peer} {:?} {mode:?}", peer.transport)
 }
 
 /// A content as tests have it.

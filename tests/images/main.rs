@@ -3,30 +3,26 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod short;
+mod turns;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
-use async_trait::async_trait;
 use fixtures::Recipe;
 use ignition::discovery::HttpUrl;
 use isogen::BaseImage;
-use kindling::discovery::Rendered;
-use kindling::http::images::{Access, Artifact, Current, Embedded, ImageInputs, ImageServer};
+use kindling::http::images::{Embedded, ImageServer};
 use kindling::images::Catalogue;
 use kindling::images::library::{Library, LibrarySettings};
 use kindling::inventory::auth::{KeyTexts, LocalKeys, Policy};
 use kindling::inventory::files::FileStore;
-use kindling::inventory::id::InfraEnvId;
 use kindling::inventory::store::SqlStore;
-use kindling::inventory::{Inventory, Refusal, Settings};
+use kindling::inventory::{Inventory, Settings};
 use reqwest::{Client, Method, Response};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use turns::{Gate, Gated};
 
 const API: &str = "/api/assisted-install/v2";
 const VERSION: &str = "418.94.202501010000-0";
@@ -121,32 +117,6 @@ impl Server {
         let path = self.directory.path().join("downloaded.iso");
         std::fs::write(&path, bytes).unwrap();
         BaseImage::open(&path).unwrap()
-    }
-}
-
-/// Inputs that wait until they are told not to.
-#[derive(Debug)]
-struct Gated {
-    gate: Arc<Gate>,
-    embedded: Embedded,
-}
-
-#[derive(Debug)]
-struct Gate {
-    open: Semaphore,
-    asked: AtomicUsize,
-}
-
-#[async_trait]
-impl ImageInputs for Gated {
-    async fn current(&self, id: InfraEnvId, artifact: Artifact, access: &Access) -> Result<Current, Refusal> {
-        self.gate.asked.fetch_add(1, Ordering::SeqCst);
-        let _open = self.gate.open.acquire().await.unwrap();
-        self.embedded.current(id, artifact, access).await
-    }
-
-    async fn rendered(&self, current: &Current, artifact: Artifact) -> Result<Rendered, Refusal> {
-        self.embedded.rendered(current, artifact).await
     }
 }
 
@@ -336,34 +306,5 @@ fn nothing_is_written_for_an_image() {
             server.bytes(&format!("/byid/{id}/4.14/x86_64/{file}")).await;
         }
         assert_eq!(files(&server.directory.path().join("images")), before);
-    });
-}
-
-#[test]
-fn requests_take_turns_until_their_images_begin() {
-    run(async {
-        let gate = Arc::new(Gate { open: Semaphore::new(0), asked: AtomicUsize::new(0) });
-        let server = Arc::new(Server::start_gated(Policy::Open, None, Some(Arc::clone(&gate))).await);
-        let (_, id) = server.infra_env().await;
-        let path = format!("/byid/{id}/4.14/x86_64/full.iso");
-        let requests: Vec<_> = (0..6)
-            .map(|_| {
-                let (server, path) = (Arc::clone(&server), path.clone());
-                tokio::spawn(async move { server.get(&path).await })
-            })
-            .collect();
-        while gate.asked.load(Ordering::SeqCst) < 2 {
-            tokio::task::yield_now().await;
-        }
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        assert_eq!(gate.asked.load(Ordering::SeqCst), 2, "others wait");
-        gate.open.add_permits(1);
-        // All heads come while nobody reads a body.
-        let mut responses = Vec::new();
-        for request in requests {
-            responses.push(request.await.unwrap());
-        }
-        assert!(responses.iter().all(|response| response.status() == 200));
-        assert_eq!(gate.asked.load(Ordering::SeqCst), 6);
     });
 }

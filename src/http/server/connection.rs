@@ -54,10 +54,10 @@ pub(super) struct Terms {
 }
 
 /// Serves the requests of a connection until it ends.
-pub(super) async fn serve(terms: Arc<Terms>, socket: Socket, client: Peer) {
+pub(super) async fn serve(terms: Arc<Terms>, socket: Socket, peer: Peer) {
     let progress = Progress::new();
     let socket = Watched::new(socket, progress.clone(), &terms.limits);
-    let service = Answers { router: terms.router.clone(), client, progress };
+    let service = Answers { router: terms.router.clone(), peer, progress };
     let mut ending = terms.ending.clone();
     let now = async {
         // No server any more is the end as well.
@@ -70,8 +70,8 @@ pub(super) async fn serve(terms: Arc<Terms>, socket: Socket, client: Peer) {
                 let handshake = tokio::time::timeout(terms.limits.handshake_time, acceptor.accept(socket));
                 match handshake.await {
                     Ok(Ok(stream)) => converse(&terms, stream, service).await,
-                    Ok(Err(error)) => tracing::debug!(%client, %error, "a TLS handshake failed"),
-                    Err(_) => tracing::debug!(%client, "a TLS handshake took too long"),
+                    Ok(Err(error)) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
+                    Err(_) => tracing::debug!(%peer, "a TLS handshake took too long"),
                 }
             }
         }
@@ -79,7 +79,7 @@ pub(super) async fn serve(terms: Arc<Terms>, socket: Socket, client: Peer) {
     tokio::select! {
         biased;
         () = done => {}
-        () = now => tracing::info!(%client, "a connection was cut at the end of the service"),
+        () = now => tracing::info!(%peer, "a connection was cut at the end of the service"),
     }
 }
 
@@ -88,7 +88,7 @@ async fn converse<S>(terms: &Terms, stream: S, service: Answers)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let client = service.client;
+    let peer = service.peer;
     let mut http = http1::Builder::new();
     // The watch over the connection knows better what it waits for.
     http.header_read_timeout(None);
@@ -113,19 +113,19 @@ where
         }
     };
     if let Err(error) = done {
-        log(client, &error);
+        log(peer, &error);
     }
 }
 
 /// Tells why a connection ended that did not end well. Most of it is the business of clients.
-fn log(client: Peer, error: &hyper::Error) {
+fn log(peer: Peer, error: &hyper::Error) {
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
     let late: Option<&Late> = cause.and_then(io::Error::get_ref).and_then(|cause| cause.downcast_ref());
     let error = error as &dyn std::error::Error;
     if matches!(late, Some(Late::Body | Late::Answer)) {
-        tracing::warn!(%client, error, "a connection was closed");
+        tracing::warn!(%peer, error, "a connection was closed");
     } else {
-        tracing::debug!(%client, error, "a connection ended");
+        tracing::debug!(%peer, error, "a connection ended");
     }
 }
 
@@ -133,7 +133,7 @@ fn log(client: Peer, error: &hyper::Error) {
 #[derive(Clone, Debug)]
 struct Answers {
     router: Router,
-    client: Peer,
+    peer: Peer,
     progress: Progress,
 }
 
@@ -142,12 +142,12 @@ impl Answers {
         self,
         request: Request<Incoming>,
     ) -> Result<Response<Followed>, std::convert::Infallible> {
-        let Self { mut router, client, progress } = self;
+        let Self { mut router, peer, progress } = self;
         progress.asked();
         let mut request = Finished::of(request, progress.clone()).map(Body::new);
-        request.extensions_mut().insert(client);
-        request.extensions_mut().insert(client.client());
-        request.extensions_mut().insert(client.transport.body_mode());
+        request.extensions_mut().insert(peer);
+        request.extensions_mut().insert(peer.client());
+        request.extensions_mut().insert(peer.transport.body_mode());
         let response = router.call(request).await?;
         Ok(response.map(|body| Followed { body, progress }))
     }

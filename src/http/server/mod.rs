@@ -121,10 +121,10 @@ impl Server {
             }
             let Some(place) = self.places.free().await else { return };
             match listener.accept().await {
-                Ok((socket, client)) => {
-                    match self.places.take(place, client.address.map(|address| address.ip())) {
-                        Some(taken) => begin(taken, socket, client, terms),
-                        None => self.refuse(socket, client),
+                Ok((socket, peer)) => {
+                    match self.places.take(place, peer.address.map(|address| address.ip())) {
+                        Some(taken) => begin(taken, socket, peer, terms),
+                        None => self.refuse(socket, peer),
                     }
                 }
                 Err(error) if is_of_one_connection(&error) => {}
@@ -140,11 +140,11 @@ impl Server {
     /// Turns a client away that has more connections than its share. It is told so, where it can be told without TLS.
     ///
     /// It does not wait, since those that it waits for are its own; and what it has already is served as well as ever.
-    fn refuse(&self, socket: Socket, client: Peer) {
+    fn refuse(&self, socket: Socket, peer: Peer) {
         if self.has_too_many.is_due() {
-            tracing::warn!(%client, "a client has more connections than its share");
+            tracing::warn!(%peer, "a client has more connections than its share");
         }
-        if client.transport == Transport::Tls {
+        if peer.transport == Transport::Tls {
             return;
         }
         if let Ok(turn) = Arc::clone(&self.refused).try_acquire_owned() {
@@ -157,10 +157,10 @@ impl Server {
 }
 
 /// Serves a connection beside all others.
-fn begin(taken: Taken, socket: Socket, client: Peer, terms: &Arc<Terms>) {
+fn begin(taken: Taken, socket: Socket, peer: Peer, terms: &Arc<Terms>) {
     let terms = Arc::clone(terms);
     tokio::spawn(async move {
-        connection::serve(terms, socket, client).await;
+        connection::serve(terms, socket, peer).await;
         drop(taken);
     });
 }
