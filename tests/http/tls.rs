@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kindling::http::{Certificate, Limits};
 use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ED25519};
@@ -231,5 +232,25 @@ fn certificates_come_in_several_forms() {
         let line = format!("{kind} -in key.pem -out old.pem");
         Run::new("openssl", scratch.folder()).args(line.split(' ')).output().success();
         Certificate::open(scratch.path("cert.pem"), scratch.path("old.pem")).unwrap();
+    }
+}
+
+#[test]
+fn handshakes_have_to_come_in_time() {
+    let (scratch, authority) = (Scratch::new(), Authority::new());
+    let (chain, key) = write_pair(&scratch, &authority.issue());
+    let certificate = Certificate::open(chain, key).unwrap();
+    let limits = Limits { handshake_time: Duration::from_millis(500), ..Limits::default() };
+    let server = Server::within(2, limits, Some(&certificate));
+    // Nothing, the beginning of a record, and what is none.
+    let begun: [&[u8]; 3] = [b"", b"\x16\x03\x01\x02", b"GET /client HTTP/1.1\r\nHost: test\r\n\r\n"];
+    let mut connections = begun.map(|bytes| {
+        let mut connection = server.connect();
+        connection.write(bytes);
+        connection
+    });
+    for connection in &mut connections {
+        let (told, _) = connection.rest();
+        assert!(!told.starts_with(b"HTTP/"), "{told:?}");
     }
 }

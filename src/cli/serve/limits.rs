@@ -18,7 +18,7 @@ pub(super) struct LimitOptions {
     #[arg(long, env = "KINDLING_MAX_CONNECTIONS", value_name = "COUNT", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(64..))]
     max_connections: u32,
     /// How many of them one client address may have, as long as so many are free; half of them without it. Further ones are
-    /// answered with 503
+    /// answered with 503, and closed at once where there is TLS
     #[arg(long, env = "KINDLING_MAX_CLIENT_CONNECTIONS", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     max_client_connections: Option<u32>,
     /// How many requests for images are answered at a time, up to the first byte of the image; further ones wait

@@ -10,8 +10,7 @@ use std::process;
 
 use tokio::net::UnixListener;
 
-/// Who may connect: the user of the service and the group of the file's directory or user, so that a proxy in front of us
-/// has to be let in on purpose.
+/// Who may connect: the user and the group of the service. A proxy in front of it has to be put into that group.
 const MODE: u32 = 0o660;
 
 /// The name of a socket, which is removed at its end unless it is somebody else's by then.
