@@ -144,9 +144,9 @@ fn a_thousand_slow_readers_over_tls_need_little_memory() {
     server.end();
     let authority = Authority::new();
     write_pair(&scratch, &authority.issue());
-    let options = "serve --listen-tls 127.0.0.1:0 --https-cert-file cert.pem --https-key-file key.pem";
+    let options = "serve --listen-tls 127.0.0.1:0 --listen 127.0.0.1:0 --https-cert-file cert.pem --https-key-file key.pem";
     let images = OsImages::of(&scratch);
-    let server = Server::spawn(images.set(scratch.command(options.split(' '))).command(), 1);
+    let server = Server::spawn(images.set(scratch.command(options.split(' '))).command(), 2);
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(authority.pem.as_bytes()).unwrap()).unwrap();
     let config = Arc::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth());
@@ -166,6 +166,10 @@ fn a_thousand_slow_readers_over_tls_need_little_memory() {
         assert!(head.starts_with(b"HTTP/1.1 200 "));
         streams.push(stream);
     }
+    // What was answered over TLS a moment ago is not answered without it.
+    let mut plain = TcpStream::connect(&server.addresses[1]).unwrap();
+    plain.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).unwrap();
+    assert!(rest(&mut plain).starts_with(b"HTTP/1.0 404 "));
     let (mut most, mut at, mut buffer) = (0, 0, vec![0; 20_000]);
     for _ in 0..10 {
         for stream in &mut streams {

@@ -46,6 +46,10 @@ impl ImageInputs for Gated {
         self.embedded.rendered(current, artifact, machine).await
     }
 
+    fn is_current(&self, current: &Current) -> bool {
+        self.embedded.is_current(current)
+    }
+
     async fn live_image(&self, current: &Current) -> Result<(String, CpuArchitecture), Refusal> {
         self.embedded.live_image(current).await
     }
