@@ -4,6 +4,7 @@
 //! the same things; under a link of that name, the program calls itself so.
 
 mod auth;
+mod demo;
 mod dev;
 mod duration;
 mod environment;
@@ -46,6 +47,8 @@ enum Command {
     Network(network::Command),
     /// Serve the inventory API
     Serve(Box<serve::Serve>),
+    /// Serve throw-away data, with commands to try
+    Demo(demo::Demo),
     /// Commands to make keys and tokens
     #[command(subcommand)]
     Auth(auth::Command),
@@ -96,6 +99,7 @@ impl Command {
             Self::Ignition(command) => command.run(),
             Self::Network(command) => command.run(),
             Self::Serve(command) => command.run(),
+            Self::Demo(command) => command.run(),
             Self::Auth(command) => command.run().map(|()| ExitCode::SUCCESS),
             Self::Dev(command) => command.run().map(|()| ExitCode::SUCCESS),
         }

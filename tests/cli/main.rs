@@ -12,6 +12,7 @@
 
 mod auth;
 mod crash;
+mod demo;
 mod downloads;
 mod files;
 mod help;

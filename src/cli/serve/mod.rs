@@ -145,7 +145,7 @@ enum Role {
 }
 
 /// Serves until somebody asks for the end, and what is under way then is done.
-async fn serve(
+pub(super) async fn serve(
     server: &Server,
     listeners: Vec<Listener>,
     app: &Router,
@@ -204,13 +204,13 @@ fn follow(certificate: Certificate) -> Result<()> {
 }
 
 /// The ways in which somebody asks the program to end.
-struct Interrupts {
+pub(super) struct Interrupts {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl Interrupts {
-    fn new() -> Result<Self> {
+    pub(super) fn new() -> Result<Self> {
         let listen = |kind| signal(kind).context("signals cannot be listened to");
         Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
     }
