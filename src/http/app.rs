@@ -16,7 +16,7 @@ use tower_http::cors::CorsLayer;
 use super::first_boot::restrict;
 use super::images::ImageServer;
 use super::request::{Following, follow};
-use super::shortcut::Shortcut;
+use super::shortcut::App;
 use super::{health, origin};
 use crate::inventory::{Inventory, Refusal};
 
@@ -25,7 +25,7 @@ const MIN_PACKED: u64 = 1400;
 
 /// The API of an inventory, its images if they are served, its health, and what all requests have in common: an id and a line in the log, packed answers
 /// for who asks for them, browsers' questions, and an answer even where ours fails.
-pub fn app(inventory: &Inventory, images: Option<&ImageServer>) -> Router {
+pub fn app(inventory: &Inventory, images: Option<&ImageServer>) -> App {
     let packing = CompressionLayer::new()
         .gzip(true)
         .quality(CompressionLevel::Fastest)
@@ -38,7 +38,7 @@ pub fn app(inventory: &Inventory, images: Option<&ImageServer>) -> Router {
 
 /// Images without an inventory of their own, their health, and what all requests have in common. Pages of the allowed
 /// origins may fetch images.
-pub fn image_app(images: &ImageServer, allowed_origins: &[String]) -> Router {
+pub fn image_app(images: &ImageServer, allowed_origins: &[String]) -> App {
     let app = images.router().merge(health::image_routes(images)).fallback(nothing);
     in_common(app, origin::allow_images(allowed_origins), Some(images))
 }
@@ -48,7 +48,7 @@ async fn nothing(uri: Uri) -> Refusal {
     Refusal::at_gate(StatusCode::NOT_FOUND, format!("path {} was not found", uri.path()))
 }
 
-fn in_common(app: Router, cors: Option<CorsLayer>, images: Option<&ImageServer>) -> Router {
+fn in_common(app: Router, cors: Option<CorsLayer>, images: Option<&ImageServer>) -> App {
     let app = app.layer(CatchPanicLayer::custom(|cause: Box<dyn Any + Send>| failed(cause.as_ref())));
     let app = match cors {
         Some(cors) => app.layer(cors),
@@ -56,10 +56,7 @@ fn in_common(app: Router, cors: Option<CorsLayer>, images: Option<&ImageServer>)
     };
     let metrics = images.map(|images| images.metrics().clone()).unwrap_or_default();
     let app = app.layer(from_fn(restrict)).layer(from_fn_with_state(Following::new(metrics), follow));
-    match images.cloned() {
-        Some(images) => Router::new().fallback_service(Shortcut { images, routes: app }),
-        None => app,
-    }
+    App::new(images, app)
 }
 
 /// Files go as they are: most are packed already, and who fetches one wants to know its length.

@@ -26,3 +26,4 @@ pub use server::{
     Certificate, CertificateError, Inherited, Limits, Listener, MIN_SHARE, Peer, Place, Reach, Server,
     Transport, serve, serve_within,
 };
+pub use shortcut::App;

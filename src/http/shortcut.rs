@@ -1,49 +1,48 @@
 //! The way of requests for images that were answered a moment ago: past all that finds out what a request means.
 
-use std::convert::Infallible;
-use std::future::{Ready, ready};
-use std::task::{Context, Poll};
 use std::time::Instant;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::Response;
-use axum::routing::future::RouteFuture;
-use futures_util::future::Either;
 use tower::Service;
 
 use super::first_boot::is_restricted;
 use super::images::ImageServer;
 use super::metrics::Area;
 
-/// Answers what it can, and leaves the rest to the routes.
+/// What answers the requests of a server: routes, and a shortcut past them for images. Clones are the same.
 #[derive(Clone, Debug)]
-pub(super) struct Shortcut {
-    pub(super) images: ImageServer,
-    pub(super) routes: Router,
+pub struct App {
+    images: Option<ImageServer>,
+    routes: Router,
 }
 
-impl Service<Request> for Shortcut {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = Either<Ready<Result<Response<Body>, Infallible>>, RouteFuture<Infallible>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        // Routers always are.
-        Poll::Ready(Ok(()))
+impl App {
+    pub(super) fn new(images: Option<&ImageServer>, routes: Router) -> Self {
+        Self { images: images.cloned(), routes }
     }
 
-    fn call(&mut self, request: Request) -> Self::Future {
-        let begun = Instant::now();
+    /// The answer of the routes.
+    pub(super) async fn answer(mut self, request: Request) -> Response<Body> {
+        let Ok(response) = self.routes.call(request).await;
+        response
+    }
+
+    /// The answer to a request that came a moment ago too. It is made without waiting.
+    pub(super) fn again(&self, request: &Request) -> Option<Response<Body>> {
         // Where not everything may be had, the routes say what.
-        let known = if is_restricted(&request) { None } else { self.images.again(&request) };
-        match known {
-            Some(response) => {
-                self.images.metrics().answered(Area::Images, response.status(), begun.elapsed());
-                Either::Left(ready(Ok(response)))
-            }
-            None => Either::Right(self.routes.call(request)),
-        }
+        let images = self.images.as_ref().filter(|_| !is_restricted(request))?;
+        let begun = Instant::now();
+        let response = images.again(request)?;
+        images.metrics().answered(Area::Images, response.status(), begun.elapsed());
+        Some(response)
+    }
+}
+
+impl From<Router> for App {
+    fn from(routes: Router) -> Self {
+        Self { images: None, routes }
     }
 }

@@ -17,14 +17,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use axum::Router;
 use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::http::images::ImageInputs;
-use crate::http::{Certificate, Inherited, Listener, Server};
+use crate::http::{App, Certificate, Inherited, Listener, Server};
 use crate::images::Catalogue;
 use crate::inventory::Inventory;
 use crate::inventory::auth::Policy;
@@ -148,7 +147,7 @@ enum Role {
 pub(super) async fn serve(
     server: &Server,
     listeners: Vec<Listener>,
-    app: &Router,
+    app: &App,
     interrupts: &mut Interrupts,
 ) -> Result<()> {
     let (end, ended) = watch::channel(false);

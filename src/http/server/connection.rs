@@ -6,23 +6,25 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
-use axum::http::Response;
+use axum::http::{Response, StatusCode};
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
-use tower::{Service, service_fn};
+use tower::service_fn;
 
 use super::limits::Limits;
 use super::peer::Peer;
 use super::socket::{Direct, Socket};
 use super::stall::{Late, Progress, Watched};
+use crate::http::App;
 use crate::http::body::Finished;
 
 /// What hyper may hold of an answer under TLS, and what it may read ahead: one buffer of a body. Mapped bytes are held by
@@ -51,7 +53,9 @@ pub(super) enum Ending {
 /// What all connections of a listener have in common.
 pub(super) struct Terms {
     pub(super) limits: Limits,
-    pub(super) router: Router,
+    pub(super) app: App,
+    /// Where requests are answered that may take longer.
+    pub(super) routes: Handle,
     pub(super) tls: Option<TlsAcceptor>,
     pub(super) ending: watch::Receiver<Ending>,
 }
@@ -60,7 +64,7 @@ pub(super) struct Terms {
 pub(super) async fn serve(terms: Arc<Terms>, socket: Socket, peer: Peer) {
     let progress = Progress::new();
     let socket = Watched::new(socket, progress.clone(), &terms.limits);
-    let service = Answers { router: terms.router.clone(), peer, progress };
+    let service = Answers { app: terms.app.clone(), routes: terms.routes.clone(), peer, progress };
     let mut ending = terms.ending.clone();
     let now = async {
         // No server any more is the end as well.
@@ -136,7 +140,8 @@ fn log(peer: Peer, error: &hyper::Error) {
 /// What answers the requests of a connection.
 #[derive(Clone, Debug)]
 struct Answers {
-    router: Router,
+    app: App,
+    routes: Handle,
     peer: Peer,
     progress: Progress,
 }
@@ -146,14 +151,41 @@ impl Answers {
         self,
         request: Request<Incoming>,
     ) -> Result<Response<Followed>, std::convert::Infallible> {
-        let Self { mut router, peer, progress } = self;
+        let Self { app, routes, peer, progress } = self;
         progress.asked();
         let mut request = Finished::of(request, progress.clone()).map(Body::new);
         request.extensions_mut().insert(peer);
         request.extensions_mut().insert(peer.client());
         request.extensions_mut().insert(peer.transport.body_mode());
-        let response = router.call(request).await?;
+        let response = match app.again(&request) {
+            Some(response) => response,
+            None => Elsewhere(routes.spawn(app.answer(request))).await,
+        };
         Ok(response.map(|body| Followed { body, progress }))
+    }
+}
+
+/// An answer that is made on another runtime, as long as somebody waits for it.
+struct Elsewhere(JoinHandle<Response<Body>>);
+
+impl Future for Elsewhere {
+    type Output = Response<Body>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response<Body>> {
+        Pin::new(&mut self.0).poll(context).map(|answer| {
+            // Routes answer also where an operation panics. What is left is the end of that runtime.
+            answer.unwrap_or_else(|_| {
+                let mut response = Response::new(Body::empty());
+                *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+                response
+            })
+        })
+    }
+}
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

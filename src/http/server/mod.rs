@@ -12,6 +12,7 @@ mod peer;
 mod share;
 mod socket;
 mod stall;
+mod threads;
 mod tls;
 mod unix;
 
@@ -19,8 +20,8 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use axum::Router;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 
 use connection::{Ending, Terms};
@@ -29,9 +30,12 @@ pub use limits::{Limits, MIN_SHARE};
 pub use listener::{Listener, Place};
 pub use peer::{Peer, Reach, Transport};
 use share::{Places, Taken};
-use socket::Socket;
+use socket::{Detached, Socket};
 pub(super) use stall::Progress;
+use threads::Threads;
 pub use tls::{Certificate, CertificateError};
+
+use super::App;
 
 /// How long the server waits after it could not take a connection, for lack of file descriptors mostly: others have to end
 /// before one can begin.
@@ -46,6 +50,7 @@ const LOG_INTERVAL: Duration = Duration::from_secs(60);
 pub struct Server {
     limits: Limits,
     places: Places,
+    threads: Threads,
     refused: Arc<Semaphore>,
     is_full: Seldom,
     has_too_many: Seldom,
@@ -59,10 +64,10 @@ pub struct Server {
 /// When the listener itself is no good. Connections that fail end alone.
 pub async fn serve(
     listener: TcpListener,
-    router: Router,
+    app: impl Into<App>,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    serve_within(Limits::default(), listener, router, shutdown).await
+    serve_within(Limits::default(), listener, app, shutdown).await
 }
 
 /// As [`serve`], with other limits.
@@ -73,10 +78,10 @@ pub async fn serve(
 pub async fn serve_within(
     limits: Limits,
     listener: TcpListener,
-    router: Router,
+    app: impl Into<App>,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    Server::new(limits).serve(listener.try_into()?, router, shutdown).await;
+    Server::new(limits).serve(listener.try_into()?, app, shutdown).await;
     Ok(())
 }
 
@@ -87,6 +92,7 @@ impl Server {
         Self {
             limits,
             places: Places::new(&limits),
+            threads: Threads::start(),
             refused: Arc::new(Semaphore::new(MAX_REFUSED)),
             is_full: Seldom::default(),
             has_too_many: Seldom::default(),
@@ -95,9 +101,11 @@ impl Server {
 
     /// Serves the connections of a listener until `shutdown` is done. The listener is closed then, and connections have their
     /// time to end before they are cut.
-    pub async fn serve(&self, listener: Listener, router: Router, shutdown: impl Future<Output = ()>) {
+    pub async fn serve(&self, listener: Listener, app: impl Into<App>, shutdown: impl Future<Output = ()>) {
         let (ending, seen) = watch::channel(Ending::NotYet);
-        let terms = Terms { limits: self.limits, router, tls: listener.tls().cloned(), ending: seen };
+        let app = app.into();
+        let (limits, tls, routes) = (self.limits, listener.tls().cloned(), Handle::current());
+        let terms = Terms { limits, app, routes, tls, ending: seen };
         // Every connection has them for as long as it is open.
         let terms = Arc::new(terms);
         let open = Arc::downgrade(&terms);
@@ -123,7 +131,7 @@ impl Server {
             match listener.accept().await {
                 Ok((socket, peer)) => {
                     match self.places.take(place, peer.address.map(|address| address.ip())) {
-                        Some(taken) => begin(taken, socket, peer, terms),
+                        Some(taken) => self.begin(taken, socket, peer, terms),
                         None => self.refuse(socket, peer),
                     }
                 }
@@ -135,6 +143,19 @@ impl Server {
                 }
             }
         }
+    }
+
+    /// Serves a connection beside all others, on a thread of its own choice.
+    fn begin(&self, taken: Taken, socket: Socket, peer: Peer, terms: &Arc<Terms>) {
+        let terms = Arc::clone(terms);
+        let detached = Detached::of(socket);
+        self.threads.spawn(async move {
+            match detached.and_then(Detached::attach) {
+                Ok(socket) => connection::serve(terms, socket, peer).await,
+                Err(error) => tracing::warn!(%peer, %error, "a connection cannot be served"),
+            }
+            drop(taken);
+        });
     }
 
     /// Turns a client away that has more connections than its share. It is told so, where it can be told without TLS.
@@ -154,15 +175,6 @@ impl Server {
             });
         }
     }
-}
-
-/// Serves a connection beside all others.
-fn begin(taken: Taken, socket: Socket, peer: Peer, terms: &Arc<Terms>) {
-    let terms = Arc::clone(terms);
-    tokio::spawn(async move {
-        connection::serve(terms, socket, peer).await;
-        drop(taken);
-    });
 }
 
 /// Something that the log says now and then.
@@ -195,6 +207,8 @@ mod tests {
     use tokio::net::TcpStream;
     use tokio::sync::{Notify, oneshot};
     use tokio::task::JoinHandle;
+
+    use axum::Router;
 
     use super::*;
 

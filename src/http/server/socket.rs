@@ -14,6 +14,31 @@ pub(super) enum Socket {
     Unix(UnixStream),
 }
 
+/// A socket between two runtimes.
+#[derive(Debug)]
+pub(super) enum Detached {
+    Tcp(std::net::TcpStream),
+    Unix(std::os::unix::net::UnixStream),
+}
+
+impl Detached {
+    /// Takes a socket from the runtime that accepted it.
+    pub(super) fn of(socket: Socket) -> io::Result<Self> {
+        match socket {
+            Socket::Tcp(socket) => socket.into_std().map(Self::Tcp),
+            Socket::Unix(socket) => socket.into_std().map(Self::Unix),
+        }
+    }
+
+    /// Gives it to the runtime that this is called on.
+    pub(super) fn attach(self) -> io::Result<Socket> {
+        match self {
+            Self::Tcp(socket) => TcpStream::from_std(socket).map(Socket::Tcp),
+            Self::Unix(socket) => UnixStream::from_std(socket).map(Socket::Unix),
+        }
+    }
+}
+
 /// What the watch over a connection needs beside reading and writing. Whatever stands between it and the socket passes it
 /// on.
 pub(super) trait Direct {
