@@ -10,6 +10,8 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Command};
 
+use super::settings_file;
+
 /// What variables that are meant for the Assisted Installer alone begin with.
 const PREFIX: &str = "MYAPP_";
 
@@ -55,12 +57,18 @@ fn resolve_option(option: Arg) -> Arg {
 /// Adds to the error of a value which variable the value comes from, if it comes from one.
 pub(super) fn explain(mut error: clap::Error, command: &Command, arguments: &[OsString]) -> clap::Error {
     let Some(ContextValue::String(usage)) = error.get(ContextKind::InvalidArg) else { return error };
-    let Some(option) = find(command, usage) else { return error };
+    let called = arguments.get(1).and_then(|name| command.find_subcommand(name)).unwrap_or(command);
+    let Some(option) = find(called, usage) else { return error };
     let Some(name) = option.get_env().and_then(OsStr::to_str) else { return error };
     let long = format!("--{}", option.get_long().unwrap_or_default());
     let is_given = |argument: &OsString| argument.to_str().is_some_and(|text| text.starts_with(&long));
     if env::var_os(name).is_some() && !arguments.iter().any(is_given) {
         let tip = StyledStr::from(format!("the value is that of the variable {name}"));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    } else if let Some(path) = settings_file::source(arguments, &option)
+        && !arguments.iter().any(is_given)
+    {
+        let tip = StyledStr::from(format!("the value is that of {}", path.display()));
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
     }
     error

@@ -15,6 +15,7 @@ mod network;
 mod output;
 mod pxe;
 mod serve;
+mod settings_file;
 
 use std::ffi::OsString;
 use std::io;
@@ -86,7 +87,7 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
         Some(name) if name == INSTALLER => Cli::command().name(INSTALLER).version(INSTALLER_VERSION),
         _ => Cli::command(),
     };
-    let mut command = environment::resolve(command);
+    let mut command = settings_file::resolve(environment::resolve(command), arguments)?;
     let matches = command.try_get_matches_from_mut(arguments);
     Cli::from_arg_matches(&matches.map_err(|error| environment::explain(error, &command, arguments))?)
 }

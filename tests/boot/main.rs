@@ -4,7 +4,7 @@
 //! The base is an image of the `fixtures` crate with real boot loaders, a real kernel and a small initramfs ([`parts`]).
 //! Every product starts in five ways ([`Start`]), by software emulation: some seconds each, no privileges needed.
 //!
-//! Needed are the packages `qemu-system-x86 ovmf isolinux syslinux-common grub-efi-amd64-bin grub-common mtools cpio
+//! Needed are the packages `qemu-system-x86 qemu-block-extra ovmf isolinux syslinux-common grub-efi-amd64-bin grub-common mtools cpio
 //! busybox-static`, and a kernel that `KINDLING_BOOT_KERNEL` names; without them everything here is skipped.
 
 #![allow(
@@ -16,6 +16,7 @@
 
 mod facts;
 mod machine;
+mod over_http;
 mod parts;
 mod products;
 #[path = "../support/mod.rs"]

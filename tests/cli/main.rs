@@ -22,6 +22,7 @@ mod listeners;
 mod network;
 mod nmstatectl;
 mod serve;
+mod settings_file;
 mod streams;
 #[path = "../support/mod.rs"]
 mod support;

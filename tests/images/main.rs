@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
+mod arriving;
 mod short;
 mod turns;
 
@@ -27,11 +28,17 @@ use turns::{Gate, Gated};
 const API: &str = "/api/assisted-install/v2";
 const VERSION: &str = "418.94.202501010000-0";
 
+/// The live image.
+fn base_bytes() -> Vec<u8> {
+    Recipe::all().find(|recipe| recipe.name() == "2024-12.x86_64").expect("a recipe").build()
+}
+
 struct Server {
     base: String,
     client: Client,
     user: Option<String>,
     directory: TempDir,
+    library: Library,
 }
 
 impl Server {
@@ -42,13 +49,24 @@ impl Server {
     /// A server that answers two requests at a time, and asks about infra-envs through a gate.
     async fn start_gated(policy: Policy, user: Option<String>, gate: Option<Arc<Gate>>) -> Self {
         let directory = TempDir::new().unwrap();
+        let base = directory.path().join("base.iso");
+        std::fs::write(&base, base_bytes()).unwrap();
+        let url = format!("file://{}", base.display());
+        Self::start_in(directory, (policy, user), json!({"url": url}), gate).await
+    }
+
+    /// A server whose live image is at some URL, of which the catalogue may tell more.
+    async fn start_in(
+        directory: TempDir,
+        (policy, user): (Policy, Option<String>),
+        more: Value,
+        gate: Option<Arc<Gate>>,
+    ) -> Self {
         let path = directory.path();
-        let recipe = Recipe::all().find(|recipe| recipe.name() == "2024-12.x86_64");
-        std::fs::write(path.join("base.iso"), recipe.expect("a recipe").build()).unwrap();
-        let images = json!([{
-            "openshift_version": "4.14", "cpu_architecture": "x86_64", "version": VERSION,
-            "url": format!("file://{}", path.join("base.iso").display()),
-        }]);
+        let mut image =
+            json!({"openshift_version": "4.14", "cpu_architecture": "x86_64", "version": VERSION});
+        image.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let images = json!([image]);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let url = HttpUrl::parse("base", &base).unwrap();
@@ -61,15 +79,15 @@ impl Server {
         let inventory = Inventory::new(store, files, catalogue, settings, policy);
         let embedded = Embedded::new(inventory.clone());
         let server = match gate {
-            None => ImageServer::new(known, library, Arc::new(embedded), url),
+            None => ImageServer::new(known, library.clone(), Arc::new(embedded), url),
             Some(gate) => {
                 let inputs = Arc::new(Gated { gate, embedded });
-                ImageServer::new(known, library, inputs, url).answering(2)
+                ImageServer::new(known, library.clone(), inputs, url).answering(2)
             }
         };
         let app = kindling::http::app(&inventory, Some(&server));
         tokio::spawn(kindling::http::serve(listener, app, std::future::pending()));
-        Self { base, client: Client::new(), user, directory }
+        Self { base, client: Client::new(), user, directory, library }
     }
 
     async fn open() -> Self {

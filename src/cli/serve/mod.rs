@@ -13,6 +13,7 @@ mod progress;
 mod value;
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -33,10 +34,13 @@ use progress::Screen;
 /// Serve images and the inventory API
 ///
 /// Every option is also a variable of the environment, as given behind it; those of the Assisted Installer have their names,
-/// and may have the prefix MYAPP_. An option counts more than its variable, and a variable without value counts as not set.
-/// Durations are written as 90s, 1h30m or 4h.
+/// and may have the prefix MYAPP_. An option counts more than its variable, a variable without value counts as not set, and
+/// what neither says may be in a file of TOML, under the name of the option. Durations are written as 90s, 1h30m or 4h.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
+    /// File with options, as `listen = ["127.0.0.1:8090"]` or `auth-type = "local"`
+    #[arg(long, env = "KINDLING_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
     #[command(flatten)]
     listeners: listeners::ListenerOptions,
     #[command(flatten)]
@@ -68,6 +72,9 @@ impl Serve {
         // Before anything else has descriptors or threads.
         let inherited = Inherited::take().context("the sockets of systemd cannot be taken")?;
         let screen = self.log.begin();
+        if let Some(file) = &self.config {
+            tracing::info!(file = %file.display(), "options are read from a file");
+        }
         self.limits.allow_files();
         let runtime = tokio::runtime::Runtime::new().context("the runtime cannot be started")?;
         runtime.block_on(self.serve(inherited, screen))?;

@@ -18,6 +18,8 @@ pub(super) struct PlanKey {
     pub(super) what: What,
     pub(super) revision: Option<(InfraEnvId, Arc<str>)>,
     pub(super) base: Digest,
+    /// Whether all of the base is there. If not, its bytes are waited for, and cannot be mapped.
+    pub(super) is_complete: bool,
 }
 
 /// What a plan is.

@@ -61,7 +61,7 @@ impl ImageServer {
         let none = if is_of_query { bad_version } else { no_such_image };
         let image = self.os_image((version, *architecture), wanted.artifact.live_image());
         let image = image.ok_or_else(|| none((version, *architecture)))?;
-        let base = self.0.live_images.base(image).await.map_err(not_ready)?;
+        let base = self.base(image).await?;
         let what = What::Image(wanted.artifact, wanted.machine);
         let planned = self.planned_image((wanted.infra_env, &current), (image, &base), what).await?;
         let of = Some((wanted.infra_env, current));
@@ -82,7 +82,7 @@ impl ImageServer {
         let none = if of.is_none() { bad_version } else { no_such_image };
         let image = self.os_image((version, architecture), ImageType::Full);
         let image = image.ok_or_else(|| none((version, architecture)))?;
-        let base = self.0.live_images.base(image).await.map_err(not_ready)?;
+        let base = self.base(image).await?;
         let planned = self.planned_file(&base, file).await?;
         self.send(planned, is_digest, of, asked).await
     }
@@ -98,6 +98,15 @@ impl ImageServer {
         Ok((headers, script).into_response())
     }
 
+    /// A live image to make images on. Where the catalogue tells its digest, it can be used while it comes: a range that is
+    /// there is answered, and one that is not waits. Otherwise nobody knows what it will be, and all of it is waited for.
+    async fn base(&self, image: &OsImage) -> Result<Arc<Base>, Refusal> {
+        let library = &self.0.live_images;
+        let base =
+            if image.sha256.is_some() { library.early_base(image).await } else { library.base(image).await };
+        base.map_err(not_ready)
+    }
+
     /// The plan of an image, made if it is not known.
     pub(super) async fn planned_image(
         &self,
@@ -110,7 +119,7 @@ impl ImageServer {
         };
         let _turn = self.1.next().await;
         let revision = Some((infra_env, Arc::clone(&current.revision)));
-        let key = PlanKey { what, revision, base: digest(base)? };
+        let key = PlanKey { what, revision, base: digest(base)?, is_complete: base.is_complete() };
         self.0
             .plans
             .get(key, async || {
@@ -154,7 +163,7 @@ impl ImageServer {
     ) -> Result<Arc<Planned>, Refusal> {
         let _turn = self.1.next().await;
         let what = What::File(file);
-        let key = PlanKey { what, revision: None, base: digest(base)? };
+        let key = PlanKey { what, revision: None, base: digest(base)?, is_complete: base.is_complete() };
         self.0
             .plans
             .get(key, async || {

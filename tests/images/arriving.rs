@@ -1,0 +1,86 @@
+//! Images on a live image that is still coming.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::Request;
+use axum::http::{Response, StatusCode};
+use axum::routing::get;
+use futures_util::{StreamExt, stream};
+use isogen::Digest;
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+
+use super::{Policy, Server, base_bytes, header, run};
+
+/// So many bytes of the live image come at once, and the rest when it is let through.
+const FIRST: usize = 400_000;
+
+/// A server of a live image. Parts that are asked for come at once.
+async fn mirror(bytes: Bytes, gate: Arc<Notify>) -> String {
+    let answer = move |request: Request| std::future::ready(part(&bytes, &request, Arc::clone(&gate)));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/base.iso", listener.local_addr().unwrap());
+    let app = Router::new().route("/base.iso", get(answer));
+    tokio::spawn(kindling::http::serve(listener, app, std::future::pending()));
+    url
+}
+
+/// What is asked for. Of all that follows some byte, most waits for the gate.
+fn part(bytes: &Bytes, request: &Request, gate: Arc<Notify>) -> Response<Body> {
+    let range =
+        request.headers().get("range").and_then(|range| range.to_str().unwrap().strip_prefix("bytes="));
+    let (first, last) = range.and_then(|range| range.split_once('-')).unwrap_or(("0", ""));
+    let first: usize = first.parse().unwrap();
+    let end = last.parse().map_or(bytes.len(), |last: usize| bytes.len().min(last + 1));
+    let part = bytes.slice(first..end);
+    let at_once = if last.is_empty() { part.len().min(FIRST) } else { part.len() };
+    let parts = [Some(part.slice(..at_once)), Some(part.slice(at_once..)).filter(|rest| !rest.is_empty())];
+    let body = stream::iter(parts.into_iter().flatten().enumerate()).then(move |(number, part)| {
+        let gate = Arc::clone(&gate);
+        async move {
+            if number > 0 {
+                gate.notified().await;
+            }
+            Ok::<_, std::io::Error>(part)
+        }
+    });
+    let mut response = Response::builder().header("etag", "\"one\"").header("content-length", part.len());
+    if range.is_some() {
+        let range = format!("bytes {first}-{}/{}", end - 1, bytes.len());
+        response = response.status(StatusCode::PARTIAL_CONTENT).header("content-range", range);
+    }
+    response.body(Body::from_stream(body)).unwrap()
+}
+
+#[test]
+fn what_is_there_is_served_while_the_rest_comes() {
+    run(async {
+        let bytes = Bytes::from(base_bytes());
+        let gate = Arc::new(Notify::new());
+        let url = mirror(bytes.clone(), Arc::clone(&gate)).await;
+        let more = json!({"url": url, "sha256": Digest::of(&bytes).to_string()});
+        let server = Server::start_in(TempDir::new().unwrap(), (Policy::Open, None), more, None).await;
+        let (_, id) = server.infra_env().await;
+        let url = format!("{}/i/{id}/full.iso", server.base);
+        let first = server.client.get(&url).header("range", "bytes=0-99999").send().await.unwrap();
+        assert_eq!(first.status(), 206);
+        let etag = header(&first, "etag");
+        let first = first.bytes().await.unwrap();
+        assert!(!server.library.is_ready());
+        let whole = tokio::spawn(server.client.get(&url).send());
+        let whole = whole.await.unwrap().unwrap();
+        assert_eq!(header(&whole, "etag"), etag);
+        gate.notify_one();
+        let whole = whole.bytes().await.unwrap();
+        server.library.ready().await;
+        // What was served early is what is served for ever.
+        let again = server.get(&format!("/byid/{id}/4.14/x86_64/full.iso")).await;
+        assert_eq!(header(&again, "etag"), etag);
+        assert!(again.bytes().await.unwrap() == whole);
+        assert!(whole.starts_with(&first));
+    });
+}
