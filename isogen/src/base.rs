@@ -1,7 +1,7 @@
 //! A live image, opened: the table from which every plan is made.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 
@@ -10,6 +10,7 @@ use crate::edits::Edits;
 use crate::eltorito::{BootCatalog, Platform};
 use crate::initrd::{Archive, ArchiveError, Limits};
 use crate::kargs::{KargsAreas, KargsEdit};
+use crate::miniso::MinimalDescription;
 use crate::partitions::PartitionTables;
 use crate::plan::{Patch, Plan, Segment};
 use crate::pxe::DIRECTORY as PXE_DIRECTORY;
@@ -55,6 +56,8 @@ pub struct BaseImage {
     ignition: Option<IgnitionArea>,
     kargs: Option<KargsAreas>,
     features: Features,
+    /// Unpacked when it is first asked for: about a megabyte, which all plans share.
+    pub(crate) minimal: OnceLock<Arc<MinimalDescription>>,
     /// Whether an edit in place was begun and not completed.
     interrupted: bool,
 }
@@ -90,6 +93,7 @@ impl BaseImage {
         }
         Ok(Self {
             interrupted,
+            minimal: OnceLock::new(),
             catalog: BootCatalog::read(&source, &volume)?,
             partitions: PartitionTables::read(&source)?,
             features: Features::read(&source, &volume)?,

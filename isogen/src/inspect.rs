@@ -308,7 +308,7 @@ impl BaseImage {
             available: description.is_some(),
             len: description.as_ref().map(|description| description.plan(self.source()).len()),
             sha256: description.as_ref().map(|description| description.digest),
-            writer: description.map(|description| description.writer),
+            writer: description.map(|description| description.writer.clone()),
             error,
         }
     }

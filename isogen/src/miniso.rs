@@ -255,7 +255,15 @@ impl BaseImage {
     /// # Errors
     ///
     /// Fails where the image has none or a broken one.
-    pub fn minimal_description(&self) -> Result<MinimalDescription> {
+    pub fn minimal_description(&self) -> Result<Arc<MinimalDescription>> {
+        if let Some(known) = self.minimal.get() {
+            return Ok(Arc::clone(known));
+        }
+        let read = Arc::new(self.read_minimal_description()?);
+        Ok(Arc::clone(self.minimal.get_or_init(|| read)))
+    }
+
+    fn read_minimal_description(&self) -> Result<MinimalDescription> {
         let missing = || Error::NoMinimal { file: self.source().name().to_owned() };
         let extent = self.volume().file(PATH).ok_or_else(missing)?.extent;
         if extent.len() > MAX_LEN {
@@ -286,7 +294,8 @@ impl BaseImage {
     /// Fails where this image is customised, has no kernel-argument areas or no description of its minimal form, or
     /// where the URL cannot stand on a boot loader's line.
     pub fn minimal(&self, rootfs_url: Option<&str>) -> Result<Plan> {
-        self.minimal_after(&self.minimal_description()?, rootfs_url)
+        let description = self.minimal_description()?;
+        self.minimal_after(&description, rootfs_url)
     }
 
     /// As [`minimal`](Self::minimal), after a description that was read (and perhaps verified) before.

@@ -311,6 +311,8 @@ fn the_minimal_image_is_the_mastered_one_without_its_label() {
         assert_eq!(description.digest.0, truth.digest);
         assert!(bytes_of(&description.plan(image.source())) == mastered, "{}", good.name());
         image.verify_minimal().unwrap();
+        // A megabyte of it goes into every plan, and is there once.
+        assert!(std::sync::Arc::ptr_eq(&description, &image.minimal_description().unwrap()));
 
         let label = format!("coreos.liveiso={} ", good.recipe.volume_id());
         let default = good.recipe.default_kargs().replace(&label, "");
