@@ -102,6 +102,9 @@ async fn images_are_those_of_the_inventory_itself() {
                 format!("/byid/{id}/{version}/x86_64/minimal.iso"),
                 format!("/images/{id}?arch=x86_64&type=minimal-iso&version={version}"),
                 format!("/images/{id}/pxe-initrd?arch=x86_64&version={version}"),
+                format!("/i/{id}/full.iso"),
+                format!("/i/{id}/initrd"),
+                format!("/i/{id}/kernel"),
             ] {
                 let (own, theirs) = (pair.inventory.image(&path).await, pair.server.image(&path).await);
                 assert!(own.0 == theirs.0, "{case}: {path}");
@@ -109,6 +112,35 @@ async fn images_are_those_of_the_inventory_itself() {
             }
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn our_own_urls_are_those_of_the_inventory_itself() {
+    let pair = Pair::open().await;
+    let (_, id) = pair.infra_env(json!({"openshift_version": "4.18"})).await;
+    let text = async |base: &str, path: &str| {
+        let response = pair.inventory.client.get(format!("{base}/i/{id}{path}")).send().await.unwrap();
+        assert_eq!(response.status(), 200, "{path}");
+        response.text().await.unwrap()
+    };
+    pair.server.image(&format!("/i/{id}/full.iso")).await;
+    pair.inventory.image(&format!("/i/{id}/full.iso")).await;
+    let listing = async |base: &str| -> Value {
+        let mut listing: Value = serde_json::from_str(&text(base, "").await).unwrap();
+        for file in listing["files"].as_array_mut().unwrap() {
+            // Where it is served is not the same.
+            let file = file.as_object_mut().unwrap();
+            file.remove("url").and_then(|_| file.remove("sha256_url")).unwrap();
+        }
+        json!([listing["version"], listing["cpu_architecture"], listing["ready"], listing["files"]])
+    };
+    assert_eq!(listing(&pair.server.base).await, listing(&pair.inventory.base).await);
+    let script = text(&pair.server.base, "/script.ipxe").await;
+    assert!(script.starts_with("#!ipxe"), "{script}");
+    assert_eq!(script, text(&pair.inventory.base, "/script.ipxe").await);
+    assert!(text(&pair.server.base, "/boot-trace").await.contains("full.iso"));
+    let machine = pair.server.get(&format!("/i/{id}/52:54:00:00:00:01/full.iso")).await;
+    assert_refused(&machine, 404, "images for one machine");
 }
 
 #[tokio::test(flavor = "multi_thread")]

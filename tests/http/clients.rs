@@ -87,3 +87,42 @@ fn aria2_downloads_in_sixteen_parts() {
         assert!(scratch.read("image") == shown().bytes["full"], "{mode}");
     }
 }
+
+/// A Python that has the library.
+fn python_with_requests() -> Option<&'static str> {
+    let has_it = |python: &&str| {
+        let output = std::process::Command::new(python).args(["-c", "import requests"]).output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    let python = ["python3", "/usr/bin/python3"].into_iter().find(has_it);
+    if python.is_none() {
+        assert!(std::env::var_os("KINDLING_REQUIRE_TOOLS").is_none(), "no Python has `requests`");
+        eprintln!("NOTICE: no Python has `requests`; not tested with it");
+    }
+    python
+}
+
+#[test]
+fn python_requests_streams_and_goes_on() {
+    let Some(python) = python_with_requests() else { return };
+    let script = r#"
+import sys, requests
+url, session = sys.argv[1], requests.Session()
+session.trust_env = False
+with session.get(url, stream=True) as whole:
+    whole.raise_for_status()
+    first = whole.raw.read(100_000)
+    headers = {"Range": "bytes=100000-", "If-Range": whole.headers["ETag"]}
+with session.get(url, headers=headers, stream=True) as rest:
+    assert rest.status_code == 206, rest.status_code
+    parts = b"".join(rest.iter_content(65_535))
+assert session.get(url, headers={"If-None-Match": headers["If-Range"]}).status_code == 304
+sys.stdout.buffer.write(first + parts)
+"#;
+    for mode in MODES {
+        let scratch = Scratch::new();
+        let url = shown().server.url(&format!("/{mode}/full"));
+        let bytes = Run::new(python, scratch.folder()).args(["-c", script, &url]).output().success();
+        assert!(bytes == shown().bytes["full"], "{mode}");
+    }
+}

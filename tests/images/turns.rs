@@ -50,12 +50,16 @@ impl ImageInputs for Gated {
         self.embedded.is_current(current)
     }
 
-    async fn live_image(&self, current: &Current) -> Result<(String, CpuArchitecture), Refusal> {
-        self.embedded.live_image(current).await
+    async fn live_image(
+        &self,
+        id: InfraEnvId,
+        access: &Access,
+    ) -> Result<(String, CpuArchitecture), Refusal> {
+        self.embedded.live_image(id, access).await
     }
 
-    async fn ipxe_script(&self, id: InfraEnvId, current: &Current) -> Result<String, Refusal> {
-        self.embedded.ipxe_script(id, current).await
+    async fn ipxe_script(&self, id: InfraEnvId, access: &Access) -> Result<String, Refusal> {
+        self.embedded.ipxe_script(id, access).await
     }
 }
 

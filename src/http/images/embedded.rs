@@ -44,6 +44,7 @@ impl ImageInputs for Embedded {
             revision: format!("{}", record.image_generation).into(),
             changed_at: record.image_changed_at.0.unwrap_or_default(),
             seen,
+            live_image: Some((record.image.os_image.clone(), record.cpu_architecture)),
             origin: Origin::Record(record),
         })
     }
@@ -62,12 +63,16 @@ impl ImageInputs for Embedded {
         self.0.render(Arc::clone(record), artifact.config(), machine).await
     }
 
-    async fn live_image(&self, current: &Current) -> Result<(String, CpuArchitecture), Refusal> {
-        let Origin::Record(record) = &current.origin else { return Err(foreign()) };
-        Ok((record.image.os_image.clone(), record.cpu_architecture))
+    async fn live_image(
+        &self,
+        id: InfraEnvId,
+        access: &Access,
+    ) -> Result<(String, CpuArchitecture), Refusal> {
+        let current = self.current(id, Artifact::FullIso, access).await?;
+        current.live_image.ok_or_else(foreign)
     }
 
-    async fn ipxe_script(&self, id: InfraEnvId, _current: &Current) -> Result<String, Refusal> {
+    async fn ipxe_script(&self, id: InfraEnvId, _access: &Access) -> Result<String, Refusal> {
         let script = self.0.ipxe_script(id, IpxeScript::DiscoveryImageAlways, None).await?;
         Ok(String::from_utf8_lossy(&script.contents).into_owned())
     }

@@ -37,6 +37,8 @@ pub struct Current {
     pub changed_at: DateTime<Utc>,
     /// What [`is_current`](ImageInputs::is_current) tells from: of how many changes the inventory knew.
     pub seen: u64,
+    /// The version of its live image and the processor, where they came with the rest.
+    pub live_image: Option<(String, CpuArchitecture)>,
     /// What it is made from.
     pub origin: Origin,
 }
@@ -69,9 +71,10 @@ pub trait ImageInputs: fmt::Debug + Send + Sync {
         machine: Option<MacAddr>,
     ) -> Result<Rendered, Refusal>;
 
-    /// The live image of an infra-env: its version, and the processor.
-    async fn live_image(&self, current: &Current) -> Result<(String, CpuArchitecture), Refusal>;
+    /// The live image of an infra-env: its version, and the processor. This is asked where they did not come with the rest.
+    async fn live_image(&self, id: InfraEnvId, access: &Access)
+    -> Result<(String, CpuArchitecture), Refusal>;
 
-    /// The script with which iPXE boots a machine.
-    async fn ipxe_script(&self, id: InfraEnvId, current: &Current) -> Result<String, Refusal>;
+    /// The script with which iPXE boots a machine, for a caller who may have the images.
+    async fn ipxe_script(&self, id: InfraEnvId, access: &Access) -> Result<String, Refusal>;
 }

@@ -48,7 +48,7 @@ impl ImageServer {
         who: &str,
     ) -> Result<Listing, Refusal> {
         let current = self.current(id, Artifact::FullIso, access).await?;
-        let (version, architecture) = self.live_image_of(&current).await?;
+        let (version, architecture) = self.live_image_of(&current, (id, access)).await?;
         let named = (version.as_str(), architecture);
         let image = self.os_image(named, ImageType::Full).ok_or_else(|| no_such_image(named))?;
         let base = self.0.live_images.base_now(image).ok();

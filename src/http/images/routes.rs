@@ -147,7 +147,7 @@ async fn file(
     }
     if let Some(file) = BootFile::of_name(name) {
         let current = server.current(id, Artifact::Initrd, &access).await?;
-        let (version, architecture) = server.live_image_of(&current).await?;
+        let (version, architecture) = server.live_image_of(&current, (id, &access)).await?;
         let of = Some((id, current));
         return server.answer_boot_file((file, is_digest), (&version, architecture), of, &asked).await;
     }

@@ -38,8 +38,12 @@ impl ImageServer {
     pub(super) async fn live_image_of(
         &self,
         current: &Current,
+        (id, access): (InfraEnvId, &Access),
     ) -> Result<(String, CpuArchitecture), Refusal> {
-        self.0.inputs.live_image(current).await
+        match &current.live_image {
+            Some(known) => Ok(known.clone()),
+            None => self.0.inputs.live_image(id, access).await,
+        }
     }
 
     /// Answers a request for an image.
@@ -49,7 +53,7 @@ impl ImageServer {
         let (version, architecture) = match &wanted.live_image {
             Some(named) => named,
             None => {
-                own = self.live_image_of(&current).await?;
+                own = self.live_image_of(&current, (wanted.infra_env, &wanted.access)).await?;
                 &own
             }
         };
@@ -89,8 +93,8 @@ impl ImageServer {
 
     /// The script with which iPXE boots the machines of an infra-env.
     pub(super) async fn script(&self, id: InfraEnvId, access: &Access) -> Result<Response, Refusal> {
-        let current = self.current(id, Artifact::Initrd, access).await?;
-        let script = self.0.inputs.ipxe_script(id, &current).await?;
+        self.current(id, Artifact::Initrd, access).await?;
+        let script = self.0.inputs.ipxe_script(id, access).await?;
         let headers = [
             (header::CONTENT_TYPE, "text/plain; charset=utf-8"),
             (header::CACHE_CONTROL, "private, no-cache"),

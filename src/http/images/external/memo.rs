@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 use super::fingerprint::fingerprint;
 use super::{Access, Condition, Current, Kind, Origin, Told};
 use crate::discovery::Rendered;
+use crate::images::CpuArchitecture;
 use crate::inventory::Refusal;
 use crate::inventory::id::InfraEnvId;
 
@@ -25,6 +26,7 @@ const BESIDE: usize = 1024;
 pub(super) struct Memo {
     rendered: Arc<Rendered>,
     revision: Arc<str>,
+    live_image: Option<(String, CpuArchitecture)>,
     fingerprint: Digest,
     last_modified: Option<DateTime<Utc>>,
     etag: Option<String>,
@@ -35,8 +37,13 @@ pub(super) struct Memo {
 
 impl Memo {
     /// What was made of answers, of which the first one was `told`.
-    pub(super) fn new(rendered: Rendered, told: &Told, quiet: Duration) -> Self {
+    pub(super) fn new(
+        (rendered, live_image): (Rendered, Option<(String, CpuArchitecture)>),
+        told: &Told,
+        quiet: Duration,
+    ) -> Self {
         Self {
+            live_image,
             revision: revision(&rendered),
             fingerprint: fingerprint(&rendered.config),
             rendered: Arc::new(rendered),
@@ -56,6 +63,7 @@ impl Memo {
             revision: Arc::clone(&self.revision),
             changed_at: self.changed_at,
             seen: 0,
+            live_image: self.live_image.clone(),
             origin: Origin::Rendered(Arc::clone(&self.rendered)),
         }
     }
@@ -277,7 +285,7 @@ mod tests {
     }
 
     fn memo(config: &str, changed: Option<i64>, asked: Option<i64>) -> Memo {
-        Memo::new(rendered(config), &told(config, changed, asked), QUIET)
+        Memo::new((rendered(config), None), &told(config, changed, asked), QUIET)
     }
 
     fn signed(by: char) -> String {
@@ -309,7 +317,7 @@ mod tests {
         assert_eq!(memo("a", Some(0), Some(11)).condition().modified_since, Some(time(0)));
         assert_eq!(memo("a", Some(0), Some(10)).condition().modified_since, None);
         let tagged = Told { etag: Some("\"a\"".to_owned()), ..told("a", Some(0), Some(11)) };
-        let condition = Memo::new(rendered("a"), &tagged, QUIET).condition();
+        let condition = Memo::new((rendered("a"), None), &tagged, QUIET).condition();
         assert_eq!((condition.none_match.as_deref(), condition.modified_since), (Some("\"a\""), None));
     }
 
@@ -325,7 +333,7 @@ mod tests {
 
     #[test]
     fn a_revision_is_of_the_contents_alone() {
-        let revision = |rendered| Memo::new(rendered, &told("", Some(3), None), QUIET).revision;
+        let revision = |rendered| Memo::new((rendered, None), &told("", Some(3), None), QUIET).revision;
         let of = |config| rendered(config);
         assert_eq!(revision(of("a")), memo("a", None, None).revision);
         assert_ne!(revision(of("a")), revision(of("b")));

@@ -39,7 +39,6 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use ignition::discovery::HttpUrl;
-use ignition::discovery::kernel_arguments::KernelArguments;
 use ignition::network::MacAddr;
 use isogen::Packed;
 
@@ -130,11 +129,15 @@ impl External {
             Kind::Full | Kind::Disconnected => Packed::default(),
             Kind::Minimal | Kind::Network => self.service.early_boot(subject).await?,
         };
-        let kernel_arguments = match subject.kind {
-            Kind::Network => KernelArguments::default(),
-            _ => self.service.kernel_arguments(subject).await?,
+        let infra_env = match subject.kind {
+            Kind::Network => None,
+            _ => Some(self.service.infra_env(subject).await?),
         };
-        let memo = Memo::new(Rendered { config, network, kernel_arguments }, &told, self.quiet);
+        let kernel_arguments = infra_env.as_ref().map(service::InfraEnv::kernel_arguments).transpose()?;
+        let kernel_arguments = kernel_arguments.unwrap_or_default();
+        // What the service says of it is of no use where URLs say it.
+        let live_image = infra_env.and_then(|infra_env| infra_env.live_image().ok());
+        let memo = Memo::new((Rendered { config, network, kernel_arguments }, live_image), &told, self.quiet);
         Ok(Arc::new(memo))
     }
 }
@@ -181,12 +184,17 @@ impl ImageInputs for External {
         }
     }
 
-    async fn live_image(&self, _current: &Current) -> Result<(String, CpuArchitecture), Refusal> {
-        Err(only_there("URLs that do not name a live image"))
+    async fn live_image(
+        &self,
+        id: InfraEnvId,
+        access: &Access,
+    ) -> Result<(String, CpuArchitecture), Refusal> {
+        let subject = Subject { id, kind: Kind::Network, access };
+        self.service.infra_env(&subject).await?.live_image()
     }
 
-    async fn ipxe_script(&self, _id: InfraEnvId, _current: &Current) -> Result<String, Refusal> {
-        Err(only_there("scripts for iPXE"))
+    async fn ipxe_script(&self, id: InfraEnvId, access: &Access) -> Result<String, Refusal> {
+        self.service.ipxe_script(&Subject { id, kind: Kind::Network, access }).await
     }
 }
 

@@ -16,6 +16,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::{Access, ExternalSettings, Kind};
+use crate::images::CpuArchitecture;
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::{Refusal, Secret, Settings};
 
@@ -129,21 +130,26 @@ impl Service {
         }
     }
 
-    /// The changes of the kernel arguments.
-    pub(super) async fn kernel_arguments(&self, subject: &Subject<'_>) -> Result<KernelArguments, Refusal> {
-        #[derive(Deserialize)]
-        struct InfraEnv {
-            kernel_arguments: Option<String>,
-        }
+    /// What the service says of an infra-env.
+    pub(super) async fn infra_env(&self, subject: &Subject<'_>) -> Result<InfraEnv, Refusal> {
         let response = self.get(subject, "", (&[], HeaderMap::new())).await?;
         if response.status() != StatusCode::OK {
             return Err(refused(response.status()));
         }
         let body = read(response).await?;
-        let infra_env: InfraEnv = serde_json::from_slice(&body)
-            .map_err(|_| not_understood("an infra-env that is no JSON of one"))?;
-        KernelArguments::parse(&infra_env.kernel_arguments.unwrap_or_default())
-            .map_err(|error| not_understood(&error.to_string()))
+        serde_json::from_slice(&body).map_err(|_| not_understood("an infra-env that is no JSON of one"))
+    }
+
+    /// The script with which iPXE boots a machine.
+    pub(super) async fn ipxe_script(&self, subject: &Subject<'_>) -> Result<String, Refusal> {
+        let query = [("file_name", "ipxe-script")];
+        let response = self.get(subject, "/downloads/files", (&query, HeaderMap::new())).await?;
+        if response.status() != StatusCode::OK {
+            return Err(refused(response.status()));
+        }
+        let body = read(response).await?;
+        let script = std::str::from_utf8(&body).ok().filter(|script| script.starts_with("#!ipxe"));
+        script.map(str::to_owned).ok_or_else(|| not_understood("a script for iPXE that is none"))
     }
 
     async fn get(
@@ -175,6 +181,31 @@ impl Service {
         let micros = u64::try_from(asked.elapsed().as_micros()).unwrap_or(u64::MAX);
         tracing::debug!(path, status = response.status().as_u16(), micros, "the inventory was asked");
         Ok(response)
+    }
+}
+
+/// What the service says of an infra-env.
+#[derive(Debug, Deserialize)]
+pub(super) struct InfraEnv {
+    kernel_arguments: Option<String>,
+    openshift_version: Option<String>,
+    cpu_architecture: Option<String>,
+}
+
+impl InfraEnv {
+    /// The changes of the kernel arguments.
+    pub(super) fn kernel_arguments(&self) -> Result<KernelArguments, Refusal> {
+        let text = self.kernel_arguments.as_deref().unwrap_or_default();
+        KernelArguments::parse(text).map_err(|error| not_understood(&error.to_string()))
+    }
+
+    /// The version of its live image, and the processor.
+    pub(super) fn live_image(&self) -> Result<(String, CpuArchitecture), Refusal> {
+        let version = self.openshift_version.clone().filter(|version| !version.is_empty());
+        let architecture = self.cpu_architecture.as_deref().unwrap_or("x86_64");
+        version
+            .zip(CpuArchitecture::from_name(architecture))
+            .ok_or_else(|| not_understood("an infra-env without a version or a known processor"))
     }
 }
 
