@@ -19,8 +19,9 @@ use crate::recent::Recent;
 
 /// How many infra-envs are kept at least.
 const MOST_KEPT: usize = 1024;
-/// How long a record is taken to be current where other processes change records too.
-const FRESH: Duration = Duration::from_secs(1);
+/// How long a record is taken to be current where other processes change records too. The image server takes answers for
+/// granted as long again.
+const FRESH: Duration = Duration::from_millis(500);
 
 /// The records that were served lately.
 #[derive(Debug)]
