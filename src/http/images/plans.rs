@@ -84,7 +84,7 @@ struct Entry {
 impl Default for Plans {
     fn default() -> Self {
         /// Room for hundreds of images with usual configs.
-        const ROOM: usize = 32 << 20;
+        const ROOM: usize = 16 << 20;
         Self::with_room(ROOM)
     }
 }
