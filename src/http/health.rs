@@ -26,7 +26,7 @@ struct Parts {
 
 /// `/health`, `/ready` and `/live` of a server with an inventory.
 pub(super) fn routes(inventory: &Inventory, images: Option<&ImageServer>) -> Router {
-    let live_images = images.map(ImageServer::library).cloned();
+    let live_images = images.map(ImageServer::live_images).cloned();
     let parts = Parts { inventory: Some(inventory.clone()), live_images };
     // Nobody connects before the tables are there: who gets an answer at all finds the service ready.
     of(parts, get(health)).route("/ready", get(|| async { StatusCode::OK }))
@@ -34,7 +34,7 @@ pub(super) fn routes(inventory: &Inventory, images: Option<&ImageServer>) -> Rou
 
 /// `/health` and `/live` of a server of images alone. Whatever the method, they answer, as they always did.
 pub(super) fn image_routes(images: &ImageServer) -> Router {
-    of(Parts { inventory: None, live_images: Some(images.library().clone()) }, any(health))
+    of(Parts { inventory: None, live_images: Some(images.live_images().clone()) }, any(health))
 }
 
 fn of(parts: Parts, health: MethodRouter<Parts>) -> Router {

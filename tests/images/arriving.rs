@@ -70,13 +70,13 @@ fn what_is_there_is_served_while_the_rest_comes() {
         assert_eq!(first.status(), 206);
         let etag = header(&first, "etag");
         let first = first.bytes().await.unwrap();
-        assert!(!server.library.is_ready());
+        assert!(!server.live_images.is_ready());
         let whole = tokio::spawn(server.client.get(&url).send());
         let whole = whole.await.unwrap().unwrap();
         assert_eq!(header(&whole, "etag"), etag);
         gate.notify_one();
         let whole = whole.bytes().await.unwrap();
-        server.library.ready().await;
+        server.live_images.ready().await;
         // What was served early is what is served for ever.
         let again = server.get(&format!("/byid/{id}/4.14/x86_64/full.iso")).await;
         assert_eq!(header(&again, "etag"), etag);

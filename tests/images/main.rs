@@ -38,7 +38,7 @@ struct Server {
     client: Client,
     user: Option<String>,
     directory: TempDir,
-    library: Library,
+    live_images: Library,
 }
 
 impl Server {
@@ -87,7 +87,7 @@ impl Server {
         };
         let app = kindling::http::app(&inventory, Some(&server));
         tokio::spawn(kindling::http::serve(listener, app, std::future::pending()));
-        Self { base, client: Client::new(), user, directory, library }
+        Self { base, client: Client::new(), user, directory, live_images: library }
     }
 
     async fn open() -> Self {

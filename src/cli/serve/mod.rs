@@ -100,7 +100,7 @@ impl Serve {
             Role::Images(inputs) => {
                 let place = (self.database.data_dir(), self.addresses.images_url(&listeners)?);
                 let images = self.images.open_for(inputs, catalogue.os_images().to_vec(), place)?;
-                tokio::spawn(screen.follow(images.library().clone()));
+                tokio::spawn(screen.follow(images.live_images().clone()));
                 let images = images.answering(requests);
                 let app = crate::http::image_app(&images, &self.addresses.allowed_origins());
                 serve(&server, listeners, &app, &mut interrupts).await
@@ -108,7 +108,7 @@ impl Serve {
             Role::Everything(policy) => {
                 let (inventory, store) = self.inventory((policy, catalogue), &listeners).await?;
                 let images = self.images.open(&inventory, self.database.data_dir())?;
-                tokio::spawn(screen.follow(images.library().clone()));
+                tokio::spawn(screen.follow(images.live_images().clone()));
                 let app = crate::http::app(&inventory, Some(&images.answering(requests)));
                 serve(&server, listeners, &app, &mut interrupts).await?;
                 store.close().await;

@@ -93,7 +93,7 @@ impl ImageServer {
 
     /// The live images.
     #[must_use]
-    pub fn library(&self) -> &Library {
+    pub fn live_images(&self) -> &Library {
         &self.0.live_images
     }
 

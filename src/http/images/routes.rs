@@ -113,7 +113,7 @@ async fn boot_file(
 }
 
 async fn metrics(State(server): State<ImageServer>) -> impl IntoResponse {
-    let text = server.metrics().text(&server.library().states());
+    let text = server.metrics().text(&server.live_images().states());
     ([(header::CONTENT_TYPE, MEDIA_TYPE)], text)
 }
 
