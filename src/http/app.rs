@@ -23,8 +23,8 @@ use crate::inventory::{Inventory, Refusal};
 /// The smallest answer that is worth packing: one that does not fit into a packet.
 const MIN_PACKED: u64 = 1400;
 
-/// The API of an inventory, its images if they are served, its health, and what all requests have in common: an id and a line in the log, packed answers
-/// for who asks for them, browsers' questions, and an answer even where ours fails.
+/// The API of an inventory, its images if they are served, its health, and what all requests have in common: an id and a
+/// line in the log, packed answers for who asks for them, browsers' questions, and an answer even where ours fails.
 pub fn app(inventory: &Inventory, images: Option<&ImageServer>) -> App {
     let packing = CompressionLayer::new()
         .gzip(true)

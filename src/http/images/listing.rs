@@ -58,8 +58,8 @@ impl ImageServer {
         for what in images.chain(BootFile::all(architecture).map(What::File)) {
             let planned = match (&base, what) {
                 (None, _) => None,
-                (Some(base), What::Image(..)) => {
-                    Some(self.planned_image((id, &current), (image, base), what).await)
+                (Some(base), What::Image(artifact, machine)) => {
+                    Some(self.planned_image((id, &current), (image, base), (artifact, machine)).await)
                 }
                 (Some(base), What::File(file)) => Some(self.planned_file(base, file).await),
             };

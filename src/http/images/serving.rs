@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, SecondsFormat, Utc};
+use ignition::network::MacAddr;
 use isogen::{BaseImage, Digest, Plan};
 use tokio::sync::OnceCell;
 
@@ -65,9 +66,9 @@ impl ImageServer {
         let none = if is_of_query { bad_version } else { no_such_image };
         let image = self.os_image((version, *architecture), wanted.artifact.live_image());
         let image = image.ok_or_else(|| none((version, *architecture)))?;
-        let base = self.base(image).await?;
-        let what = What::Image(wanted.artifact, wanted.machine);
-        let planned = self.planned_image((wanted.infra_env, &current), (image, &base), what).await?;
+        let base = self.base(image, wanted.is_digest).await?;
+        let of_machine = (wanted.artifact, wanted.machine);
+        let planned = self.planned_image((wanted.infra_env, &current), (image, &base), of_machine).await?;
         let of = Some((wanted.infra_env, current));
         self.send(planned, wanted.is_digest, of, asked).await
     }
@@ -86,7 +87,7 @@ impl ImageServer {
         let none = if of.is_none() { bad_version } else { no_such_image };
         let image = self.os_image((version, architecture), ImageType::Full);
         let image = image.ok_or_else(|| none((version, architecture)))?;
-        let base = self.base(image).await?;
+        let base = self.base(image, is_digest).await?;
         let planned = self.planned_file(&base, file).await?;
         self.send(planned, is_digest, of, asked).await
     }
@@ -103,11 +104,15 @@ impl ImageServer {
     }
 
     /// A live image to make images on. Where the catalogue tells its digest, it can be used while it comes: a range that is
-    /// there is answered, and one that is not waits. Otherwise nobody knows what it will be, and all of it is waited for.
-    async fn base(&self, image: &OsImage) -> Result<Arc<Base>, Refusal> {
+    /// there is answered, and one that is not waits. Otherwise nobody knows what it will be, and all of it is waited for, as
+    /// it is by whoever wants a digest of an image.
+    async fn base(&self, image: &OsImage, is_for_digest: bool) -> Result<Arc<Base>, Refusal> {
         let library = &self.0.live_images;
-        let base =
-            if image.sha256.is_some() { library.early_base(image).await } else { library.base(image).await };
+        let base = if image.sha256.is_some() && !is_for_digest {
+            library.early_base(image).await
+        } else {
+            library.base(image).await
+        };
         base.map_err(not_ready)
     }
 
@@ -116,11 +121,9 @@ impl ImageServer {
         &self,
         (infra_env, current): (InfraEnvId, &Current),
         (image, base): (&OsImage, &Arc<Base>),
-        what: What,
+        (artifact, machine): (Artifact, Option<MacAddr>),
     ) -> Result<Arc<Planned>, Refusal> {
-        let What::Image(artifact, machine) = what else {
-            return Err(Refusal::internal("a file of a live image is of no infra-env"));
-        };
+        let what = What::Image(artifact, machine);
         let _turn = self.1.next().await;
         let revision = Some((infra_env, Arc::clone(&current.revision)));
         let key = PlanKey { what, revision, base: digest(base)?, is_complete: base.is_complete() };
