@@ -9,4 +9,5 @@ pub mod discovery;
 pub mod http;
 pub mod images;
 pub mod inventory;
+pub mod manifests;
 mod recent;

@@ -58,7 +58,7 @@ fn a_full_image_has_config_networks_and_arguments() {
     let (inputs, cache) = (inputs(2), KeyfileCache::new(1 << 20));
     let networks = inputs.networks(&cache).unwrap();
     let config = inputs.config(ImageType::Full, &networks).unwrap().config.to_string();
-    let full = inputs.rendered(ImageType::Full, &networks).unwrap();
+    let full = inputs.rendered(ImageType::Full, &networks).unwrap().pack().unwrap();
     let mut made = 0;
     for (recipe, base) in bases() {
         let plan = full.full_iso(Ground { base: &base, nmstatectl: None }).unwrap();
@@ -79,7 +79,7 @@ fn a_full_image_has_config_networks_and_arguments() {
 fn a_minimal_image_has_the_networks_in_files_of_their_own() {
     let (inputs, cache) = (inputs(2), KeyfileCache::new(1 << 20));
     let networks = inputs.networks(&cache).unwrap();
-    let minimal = inputs.rendered(ImageType::Minimal, &networks).unwrap();
+    let minimal = inputs.rendered(ImageType::Minimal, &networks).unwrap().pack().unwrap();
     let program = Packed::of_file("/usr/bin/nmstatectl", 0o100_755, b"program", Encoding::Gzip).unwrap();
     let mut made = 0;
     for (recipe, base) in bases().filter(|(recipe, _)| recipe.architecture() == Architecture::X86_64) {
@@ -103,7 +103,7 @@ fn a_minimal_image_has_the_networks_in_files_of_their_own() {
 fn a_minimal_image_without_networks_has_no_more_files() {
     let (inputs, cache) = (inputs(0), KeyfileCache::new(1 << 20));
     let networks = inputs.networks(&cache).unwrap();
-    let minimal = inputs.rendered(ImageType::Minimal, &networks).unwrap();
+    let minimal = inputs.rendered(ImageType::Minimal, &networks).unwrap().pack().unwrap();
     assert!(inputs.initrd(&networks).unwrap().is_empty());
     let (_, base) = bases().find(|(recipe, _)| recipe.architecture() == Architecture::X86_64).unwrap();
     let plan = minimal.minimal_iso(Ground { base: &base, nmstatectl: None }, ROOTFS).unwrap();
@@ -114,7 +114,7 @@ fn a_minimal_image_without_networks_has_no_more_files() {
 fn machines_that_boot_over_the_network_get_all_archives_behind_the_initrd() {
     let (inputs, cache) = (inputs(1), KeyfileCache::new(1 << 20));
     let networks = inputs.networks(&cache).unwrap();
-    let minimal = inputs.rendered(ImageType::Minimal, &networks).unwrap();
+    let minimal = inputs.rendered(ImageType::Minimal, &networks).unwrap().pack().unwrap();
     let program = Packed::of_file("/usr/bin/nmstatectl", 0o100_755, b"program", Encoding::Gzip).unwrap();
     for (recipe, base) in bases() {
         let ground = Ground { base: &base, nmstatectl: Some(&program) };

@@ -1,5 +1,6 @@
 //! A live image, opened: the table from which every plan is made.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -43,6 +44,16 @@ pub enum Way {
     Described,
     /// Anew, for this reason.
     Relayout(&'static str),
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InPlace => f.write_str("in place"),
+            Self::Described => f.write_str("as the live image describes it"),
+            Self::Relayout(reason) => write!(f, "laid out anew: {reason}"),
+        }
+    }
 }
 
 /// An opened CoreOS live image. Immutable; everything that plans rely on has been read and checked.

@@ -73,7 +73,7 @@ impl Demo {
 async fn services(directory: &Path, origin: &str) -> Result<(Inventory, ImageServer)> {
     let base = directory.join("base.iso");
     let recipe = Recipe::all().find(|recipe| recipe.name() == RECIPE).context("the live image is unknown")?;
-    std::fs::write(&base, recipe.build()).context("the live image cannot be written")?;
+    std::fs::write(&base, recipe.with_program().build()).context("the live image cannot be written")?;
     let images = json!([{
         "openshift_version": VERSION,
         "cpu_architecture": "x86_64",

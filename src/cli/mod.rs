@@ -4,8 +4,10 @@
 //! the same things; under a link of that name, the program calls itself so.
 
 mod auth;
+mod catalogue;
 mod demo;
 mod dev;
+mod discovery;
 mod duration;
 mod environment;
 mod ignition;
@@ -13,6 +15,7 @@ mod input;
 mod iso;
 mod network;
 mod output;
+mod progress;
 mod pxe;
 mod serve;
 mod settings_file;
@@ -46,6 +49,9 @@ enum Command {
     /// Commands to check and translate network configuration
     #[command(subcommand)]
     Network(network::Command),
+    /// Commands to make the discovery images of an infra-env, without a service
+    #[command(subcommand)]
+    Discovery(discovery::Command),
     /// Serve the inventory API
     Serve(Box<serve::Serve>),
     /// Serve throw-away data, with commands to try
@@ -99,6 +105,7 @@ impl Command {
             Self::Pxe(command) => command.run().map(|()| ExitCode::SUCCESS),
             Self::Ignition(command) => command.run(),
             Self::Network(command) => command.run(),
+            Self::Discovery(command) => command.run(),
             Self::Serve(command) => command.run(),
             Self::Demo(command) => command.run(),
             Self::Auth(command) => command.run().map(|()| ExitCode::SUCCESS),

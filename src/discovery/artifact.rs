@@ -4,9 +4,9 @@ use bytes::Bytes;
 use ignition::discovery::ImageType;
 use ignition::discovery::kernel_arguments::{KernelArguments, Operation};
 use ignition::network::Networks;
-use isogen::{BaseImage, Edits, Encoding, KargsEdit, KargsOperations, Packed, Plan};
+use isogen::{BaseImage, Edits, Encoding, KargsEdit, KargsOperations, Packed, Plan, Way};
 
-use super::{DiscoveryError, Inputs};
+use super::{DiscoveryError, Form, Inputs};
 
 /// Where the early boot finds the networks of machines.
 const NETWORK_IMAGE: &str = "assisted_installer_custom.img";
@@ -85,13 +85,49 @@ impl Inputs {
 }
 
 impl Rendered {
+    /// The same, packed.
+    ///
+    /// # Errors
+    ///
+    /// When the config cannot be packed.
+    pub fn pack(&self) -> Result<Packing, DiscoveryError> {
+        /// Configs hold secrets.
+        const PRIVATE: u32 = 0o100_600;
+        let config = Packed::of_file(CONFIG, PRIVATE, &self.config, Encoding::Gzip)?;
+        let (network, kernel_arguments) = (self.network.clone(), self.kernel_arguments.clone());
+        Ok(Packing { config, network, kernel_arguments })
+    }
+}
+
+/// What of an infra-env goes into one kind of image, as archives: on one live image, they always make the same bytes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Packing {
+    /// The archive with the Ignition config. It holds secrets.
+    pub config: Packed,
+    /// The archive for the early boot; may be empty.
+    pub network: Packed,
+    /// Changes of the kernel arguments.
+    pub kernel_arguments: KernelArguments,
+}
+
+impl std::fmt::Debug for Packing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Packing")
+            .field("config_len", &self.config.len())
+            .field("network_len", &self.network.len())
+            .field("kernel_arguments", &self.kernel_arguments)
+            .finish()
+    }
+}
+
+impl Packing {
     /// The full ISO: the live image with the config and the kernel arguments.
     ///
     /// # Errors
     ///
     /// When the base has no place for what there is.
     pub fn full_iso(&self, ground: Ground<'_>) -> Result<Plan, DiscoveryError> {
-        Ok(ground.base.plan(&self.edits()?)?)
+        Ok(ground.base.plan(&self.edits())?)
     }
 
     /// The minimal ISO, which fetches its root file system from a URL.
@@ -100,14 +136,7 @@ impl Rendered {
     ///
     /// When the base has no place for what there is.
     pub fn minimal_iso(&self, ground: Ground<'_>, rootfs_url: &str) -> Result<Plan, DiscoveryError> {
-        let mut edits = self.edits()?.minimal(Some(rootfs_url));
-        if !self.network.is_empty() {
-            edits = edits.initrd_image(NETWORK_IMAGE, &self.network);
-            if let Some(program) = ground.nmstatectl {
-                edits = edits.initrd_image(NMSTATE_IMAGE, program);
-            }
-        }
-        Ok(ground.base.plan(&edits)?)
+        Ok(ground.base.plan(&self.minimal_edits(ground, rootfs_url))?)
     }
 
     /// The initrd of a machine that boots over the network: that of the live image, with the config, the networks and the
@@ -117,7 +146,7 @@ impl Rendered {
     ///
     /// When the base has no initrd.
     pub fn network_initrd(&self, ground: Ground<'_>) -> Result<Plan, DiscoveryError> {
-        let mut archives = vec![self.packed_config()?];
+        let mut archives = vec![self.config.clone()];
         if !self.network.is_empty() {
             archives.push(self.network.clone());
             archives.extend(ground.nmstatectl.cloned());
@@ -125,16 +154,35 @@ impl Rendered {
         Ok(ground.base.initrd(archives)?)
     }
 
-    fn edits(&self) -> Result<Edits, DiscoveryError> {
-        let edits = Edits::new().archive(self.packed_config()?);
-        let operations = self.kargs_operations();
-        Ok(if operations.is_empty() { edits } else { edits.kargs(KargsEdit::Current(operations)) })
+    /// Which way the full or minimal ISO is laid out; nothing for what is no ISO.
+    ///
+    /// # Errors
+    ///
+    /// When the base has no place for what there is.
+    pub fn way(&self, form: &Form, ground: Ground<'_>) -> Result<Option<Way>, DiscoveryError> {
+        let edits = match form {
+            Form::Full {} => self.edits(),
+            Form::Minimal { rootfs_url } => self.minimal_edits(ground, rootfs_url),
+            Form::Initrd {} => return Ok(None),
+        };
+        Ok(Some(ground.base.way(&edits)?))
     }
 
-    fn packed_config(&self) -> Result<Packed, DiscoveryError> {
-        /// Configs hold secrets.
-        const PRIVATE: u32 = 0o100_600;
-        Ok(Packed::of_file(CONFIG, PRIVATE, &self.config, Encoding::Gzip)?)
+    fn minimal_edits(&self, ground: Ground<'_>, rootfs_url: &str) -> Edits {
+        let mut edits = self.edits().minimal(Some(rootfs_url));
+        if !self.network.is_empty() {
+            edits = edits.initrd_image(NETWORK_IMAGE, &self.network);
+            if let Some(program) = ground.nmstatectl {
+                edits = edits.initrd_image(NMSTATE_IMAGE, program);
+            }
+        }
+        edits
+    }
+
+    fn edits(&self) -> Edits {
+        let edits = Edits::new().archive(self.config.clone());
+        let operations = self.kargs_operations();
+        if operations.is_empty() { edits } else { edits.kargs(KargsEdit::Current(operations)) }
     }
 
     fn kargs_operations(&self) -> KargsOperations {

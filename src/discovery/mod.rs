@@ -4,10 +4,18 @@
 //! same whether they come from the inventory, from another service or from files on a laptop.
 
 mod artifact;
+mod draft;
 mod error;
+mod finding;
+mod image_set;
 mod inputs;
+mod plan_file;
 pub(crate) mod tar;
 
-pub use artifact::{Ground, Rendered};
+pub use artifact::{Ground, Packing, Rendered};
+pub use draft::{Draft, Host, HostOrigin, Surroundings, Text};
 pub use error::DiscoveryError;
+pub use finding::{Finding, Findings, Given, Place};
+pub use image_set::{Form, ImageSet};
 pub use inputs::{Inputs, newest_spec};
+pub use plan_file::{PlanFile, PlanFileError, Stamp};

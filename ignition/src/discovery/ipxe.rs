@@ -168,20 +168,9 @@ impl NetworkBoot {
     ///
     /// When iPXE would not hand on a kernel argument as it is.
     pub fn script(&self) -> Result<String, InputError> {
-        let rootfs = format!("coreos.live.rootfs_url={}", self.rootfs_url());
-        let defaults: Vec<&str> = ["initrd=initrd", &rootfs].into_iter().chain(ARGUMENTS).collect();
-        let arguments = self.kernel_arguments.apply(&defaults);
-        if let Some((argument, reason)) =
-            arguments.iter().find_map(|argument| Some((argument, problem(argument)?)))
-        {
-            return Err(InputError::new("kernel_arguments", argument, reason));
-        }
-        Ok(format!(
-            "#!ipxe\ninitrd --name initrd {}\nkernel {} {}\nboot\n",
-            self.initrd_url(),
-            self.kernel_url(),
-            arguments.join(" ")
-        ))
+        let files =
+            BootFiles { kernel: self.kernel_url(), initrd: self.initrd_url(), rootfs: self.rootfs_url() };
+        files.script(&self.kernel_arguments)
     }
 
     /// Something of the image service; parameters stand in the order of their names, as signatures want them.
@@ -190,6 +179,50 @@ impl NetworkBoot {
         let mut parameters = vec![("arch", architecture), ("version", version)];
         parameters.extend(credential.map(Credential::parameter));
         self.image_service.join(&with_parameters(path, parameters))
+    }
+}
+
+/// Where the files of a boot over the network are. iPXE takes what is no whole URL for a place beside the script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BootFiles {
+    /// The kernel.
+    pub kernel: String,
+    /// The initrd with the config.
+    pub initrd: String,
+    /// The root file system. The live system fetches it, which knows nothing of the script: this is a whole URL.
+    pub rootfs: String,
+}
+
+impl BootFiles {
+    /// The script that boots them.
+    ///
+    /// # Errors
+    ///
+    /// When iPXE would not hand on a kernel argument as it is.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ignition::discovery::ipxe::BootFiles;
+    /// use ignition::discovery::kernel_arguments::KernelArguments;
+    ///
+    /// let (kernel, initrd) = ("vmlinuz".to_owned(), "initrd.img".to_owned());
+    /// let files = BootFiles { kernel, initrd, rootfs: "http://192.0.2.1/rootfs.img".to_owned() };
+    /// let script = files.script(&KernelArguments::default())?;
+    /// assert!(script.starts_with("#!ipxe\ninitrd --name initrd initrd.img\nkernel vmlinuz initrd=initrd "));
+    /// # Ok::<(), ignition::discovery::InputError>(())
+    /// ```
+    pub fn script(&self, changes: &KernelArguments) -> Result<String, InputError> {
+        let rootfs = format!("coreos.live.rootfs_url={}", self.rootfs);
+        let defaults: Vec<&str> = ["initrd=initrd", &rootfs].into_iter().chain(ARGUMENTS).collect();
+        let arguments = changes.apply(&defaults);
+        if let Some((argument, reason)) =
+            arguments.iter().find_map(|argument| Some((argument, problem(argument)?)))
+        {
+            return Err(InputError::new("kernel_arguments", argument, reason));
+        }
+        let Self { kernel, initrd, .. } = self;
+        Ok(format!("#!ipxe\ninitrd --name initrd {initrd}\nkernel {kernel} {}\nboot\n", arguments.join(" ")))
     }
 }
 

@@ -105,9 +105,25 @@ fn problem(operation: Operation, value: &str) -> Option<String> {
 }
 
 /// All changes of an infra-env.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<Raw>")]
 pub struct KernelArguments(Vec<Change>);
+
+/// A change that may be none.
+#[derive(Deserialize)]
+struct Raw {
+    operation: Option<Operation>,
+    value: String,
+}
+
+impl TryFrom<Vec<Raw>> for KernelArguments {
+    type Error = InputError;
+
+    fn try_from(raw: Vec<Raw>) -> Result<Self, InputError> {
+        let change = |raw: Raw| Change::new(raw.operation.unwrap_or(Operation::Append), &raw.value);
+        raw.into_iter().map(change).collect()
+    }
+}
 
 impl KernelArguments {
     /// Reads the JSON form. An empty text, `null` and an empty list are no changes. A change without an operation
@@ -131,11 +147,6 @@ impl KernelArguments {
     /// # Ok::<(), ignition::discovery::InputError>(())
     /// ```
     pub fn parse(json: &str) -> Result<Self, InputError> {
-        #[derive(Deserialize)]
-        struct Raw {
-            operation: Option<Operation>,
-            value: String,
-        }
         if json.trim().is_empty() {
             return Ok(Self::default());
         }
@@ -145,8 +156,7 @@ impl KernelArguments {
         if raw.len() > MAX_CHANGES {
             return Err(InputError::new(FIELD, json, format!("has more than {MAX_CHANGES} changes")));
         }
-        let change = |raw: Raw| Change::new(raw.operation.unwrap_or(Operation::Append), &raw.value);
-        raw.into_iter().map(change).collect()
+        raw.try_into()
     }
 
     /// The changes.

@@ -26,7 +26,7 @@ mod parallel;
 mod payload;
 mod policy;
 mod version;
-mod yaml;
+pub mod yaml;
 
 pub use cache::KeyfileCache;
 pub use error::{HostError, NetworkError};

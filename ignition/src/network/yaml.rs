@@ -1,4 +1,4 @@
-//! YAML as a tree, and the lines on which its values stand.
+//! YAML as a tree, read behind fences, and the lines on which its values stand.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,6 +11,17 @@ use super::{NetworkError, isolation};
 /// Parses a document behind the same fences as the generator does.
 pub(super) fn parse(document: &str) -> Result<Value, NetworkError> {
     generate::check_size(document.as_bytes())?;
+    read(document)
+}
+
+/// Parses one YAML document of any length that the caller allows: brackets and aliases that would cost too much are
+/// refused, and a panic of the reader is an error.
+///
+/// # Errors
+///
+/// When the document would cost too much, or is no YAML.
+pub fn read(document: &str) -> Result<Value, NetworkError> {
+    generate::check_cost(document.as_bytes())?;
     let parse = || serde_yaml_ng::from_str(&generate::readable(document));
     let parsed = isolation::run(parse).map_err(|message| NetworkError::Panic { message })?;
     parsed.map_err(NetworkError::Yaml)
@@ -70,7 +81,8 @@ const MAX_DEPTH: usize = 12;
 ///
 /// They are read off the indentation, without a YAML reader: values in braces and brackets have the line of the key
 /// before them. A document that is JSON or in one line has none at all.
-pub(super) struct Lines {
+#[derive(Clone, Debug, Default)]
+pub struct Lines {
     lines: HashMap<String, usize>,
 }
 
@@ -84,7 +96,9 @@ struct Frame {
 }
 
 impl Lines {
-    pub(super) fn read(document: &str) -> Self {
+    /// Reads the lines of a document. The first one is line 1.
+    #[must_use]
+    pub fn read(document: &str) -> Self {
         let mut walk = Walk { path: String::new(), frames: Vec::new(), lines: HashMap::new() };
         for (number, line) in document.lines().enumerate() {
             walk.line(line, number + 1);
@@ -93,7 +107,8 @@ impl Lines {
     }
 
     /// The line of a value, else that of the innermost value around it.
-    pub(super) fn find(&self, path: &str) -> Option<usize> {
+    #[must_use]
+    pub fn find(&self, path: &str) -> Option<usize> {
         let mut path = path;
         loop {
             if let Some(line) = self.lines.get(path) {

@@ -93,7 +93,18 @@ impl NewFile {
     ///
     /// Fails where the base cannot be read or the file cannot be written.
     pub fn write_plan(&self, plan: &Plan) -> Result<()> {
-        self.write_segments(plan).map_err(|source| self.error(source))
+        self.write_plan_telling(plan, &mut |_| {})
+    }
+
+    /// The same, telling how many bytes of the plan are there each time that some more are.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the base cannot be read or the file cannot be written.
+    pub fn write_plan_telling(&self, plan: &Plan, tell: &mut dyn FnMut(u64)) -> Result<()> {
+        self.write_segments(plan, tell).map_err(|source| self.error(source))?;
+        tell(plan.len());
+        Ok(())
     }
 
     /// Gives the file its name.
@@ -118,12 +129,12 @@ impl NewFile {
         Error::Write { file: self.path.display().to_string(), source }
     }
 
-    fn write_segments(&self, plan: &Plan) -> io::Result<()> {
+    fn write_segments(&self, plan: &Plan, tell: &mut dyn FnMut(u64)) -> io::Result<()> {
         let shared = self.share_blocks(plan);
         if !shared {
             self.file.set_len(plan.len())?;
         }
-        let mut copy = BaseCopy { source: plan.source(), file: &self.file, in_kernel: true };
+        let mut copy = BaseCopy { source: plan.source(), file: &self.file, in_kernel: true, tell };
         for Placed { start, segment } in plan.layout() {
             match segment {
                 Segment::Base(_) if shared => {}
@@ -173,7 +184,12 @@ struct BaseCopy<'a> {
     file: &'a File,
     /// Whether the kernel has not refused to copy yet.
     in_kernel: bool,
+    /// Hears how far the file is.
+    tell: &'a mut dyn FnMut(u64),
 }
+
+/// Bytes that the kernel copies at a time, for progress to be seen.
+const COPY_STEP: u64 = 64 << 20;
 
 impl BaseCopy<'_> {
     fn extent(&mut self, extent: Extent, to: u64) -> io::Result<()> {
@@ -204,7 +220,9 @@ impl BaseCopy<'_> {
         let mut done = 0;
         if let Some(base) = self.source.as_file() {
             while self.in_kernel && done < data.len() {
-                done += self.copy_in_kernel(base, data.offset() + done, to + done, data.len() - done);
+                let step = COPY_STEP.min(data.len() - done);
+                done += self.copy_in_kernel(base, data.offset() + done, to + done, step);
+                (self.tell)(to + done);
             }
         }
         let mut buf = vec![0; BUFFER_LEN];
@@ -214,6 +232,7 @@ impl BaseCopy<'_> {
             self.source.read_exact_at(chunk, data.offset() + done).map_err(io::Error::other)?;
             self.file.write_all_at(chunk, to + done)?;
             done += len as u64;
+            (self.tell)(to + done);
         }
         Ok(())
     }

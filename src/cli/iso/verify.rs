@@ -7,7 +7,9 @@ use clap::Args;
 use isogen::BaseImage;
 use isogen::verify::{Check, Outcome};
 
+use crate::cli::discovery::read_plan;
 use crate::cli::output::{print_json, print_line};
+use crate::discovery::{PlanFile, Stamp};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Exit code: 0 all checks hold, 1 one does not or the image cannot be read.")]
@@ -15,6 +17,9 @@ pub(in crate::cli) struct Verify {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Plan file: tell whether the image is the one that was planned, byte for byte
+    #[arg(long, value_name = "FILE")]
+    plan: Option<String>,
     /// ISO image
     #[arg(value_name = "ISO")]
     input: String,
@@ -22,7 +27,11 @@ pub(in crate::cli) struct Verify {
 
 impl Verify {
     pub(super) fn run(self) -> Result<ExitCode> {
-        let checks = BaseImage::open(&self.input)?.verify()?;
+        let image = BaseImage::open(&self.input)?;
+        let mut checks = image.verify()?;
+        if let Some(plan) = &self.plan {
+            checks.push(as_planned(&image, &read_plan(plan)?)?);
+        }
         if self.json {
             print_json(&checks)?;
         } else {
@@ -31,6 +40,18 @@ impl Verify {
         let sound = !checks.iter().any(|check| matches!(check.outcome, Outcome::Wrong(_)));
         Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
+}
+
+/// Whether an image is the one of a plan.
+fn as_planned(image: &BaseImage, plan: &PlanFile) -> Result<Check> {
+    let source = image.source();
+    let found = Stamp { size: source.len(), sha256: source.digest()? };
+    let outcome = if found == plan.result() {
+        Outcome::Ok
+    } else {
+        Outcome::Wrong(vec![format!("it has {found}, and planned was {}", plan.result())])
+    };
+    Ok(Check { name: "plan", outcome })
 }
 
 fn print(check: &Check) -> Result<()> {

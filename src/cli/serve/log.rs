@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use tracing_subscriber::EnvFilter;
 
-use super::progress::Screen;
+use crate::cli::progress::Screen;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Log")]

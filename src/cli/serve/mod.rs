@@ -1,7 +1,6 @@
 //! `kindling serve`.
 
 mod access;
-mod catalogue;
 mod database;
 mod external;
 mod images;
@@ -9,7 +8,6 @@ mod inventory;
 mod limits;
 mod listeners;
 mod log;
-mod progress;
 mod value;
 
 use std::io::Write;
@@ -23,13 +21,14 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::cli::catalogue::CatalogueOptions;
+use crate::cli::progress::Screen;
 use crate::http::images::ImageInputs;
 use crate::http::{App, Certificate, Inherited, Listener, Server};
 use crate::images::Catalogue;
 use crate::inventory::Inventory;
 use crate::inventory::auth::Policy;
 use crate::inventory::store::{SqlStore, Store};
-use progress::Screen;
 
 /// Serve images and the inventory API
 ///
@@ -52,7 +51,7 @@ pub(super) struct Serve {
     #[command(flatten)]
     database: database::Database,
     #[command(flatten)]
-    catalogue: catalogue::CatalogueOptions,
+    catalogue: CatalogueOptions,
     #[command(flatten)]
     images: images::Images,
     #[command(flatten)]

@@ -146,12 +146,13 @@ impl ImageServer {
                 let changed_at = current.changed_at;
                 self.made(move || {
                     let ground = Ground { base: &image, nmstatectl: nmstatectl.as_ref() };
+                    let packing = rendered.pack()?;
                     let plan = match artifact {
-                        Artifact::FullIso | Artifact::DisconnectedIso => rendered.full_iso(ground)?,
-                        Artifact::MinimalIso => rendered.minimal_iso(ground, &url)?,
-                        Artifact::Initrd => rendered.network_initrd(ground)?,
+                        Artifact::FullIso | Artifact::DisconnectedIso => packing.full_iso(ground)?,
+                        Artifact::MinimalIso => packing.minimal_iso(ground, &url)?,
+                        Artifact::Initrd => packing.network_initrd(ground)?,
                         Artifact::InitrdAddrsize => {
-                            image.initrd_addrsize(rendered.network_initrd(ground)?.len())?
+                            image.initrd_addrsize(packing.network_initrd(ground)?.len())?
                         }
                     };
                     let name = artifact.file_name(infra_env, architecture);

@@ -15,21 +15,21 @@ const LONGEST_SILENCE: Duration = Duration::from_secs(30);
 
 /// The standard error, where lines go past bars.
 #[derive(Clone, Debug)]
-pub(super) struct Screen(Option<MultiProgress>);
+pub(in crate::cli) struct Screen(Option<MultiProgress>);
 
 impl Screen {
     /// With bars where it is a terminal of people.
-    pub(super) fn for_people() -> Self {
+    pub(in crate::cli) fn for_people() -> Self {
         Self(io::stderr().is_terminal().then(MultiProgress::new))
     }
 
     /// Without bars.
-    pub(super) fn for_programs() -> Self {
+    pub(in crate::cli) fn for_programs() -> Self {
         Self(None)
     }
 
     /// Shows how far the images of a library are, for ever.
-    pub(super) async fn follow(self, library: Library) {
+    pub(in crate::cli) async fn follow(self, library: Library) {
         let mut changes = library.changes();
         let mut lines = Lines::default();
         let mut bars = self.0.map(|screen| Bars { screen, bars: BTreeMap::new() });

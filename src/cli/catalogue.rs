@@ -13,7 +13,7 @@ const MAX_LIST: u64 = 16 << 20;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Images and releases")]
-pub(super) struct CatalogueOptions {
+pub(in crate::cli) struct CatalogueOptions {
     /// The live images that there are, as a JSON list, or as @ and the name of a file with one; the variable
     /// RHCOS_VERSIONS is read as well
     #[arg(long, env = "OS_IMAGES", value_name = "JSON|@FILE")]
@@ -38,7 +38,7 @@ pub(super) struct CatalogueOptions {
 }
 
 impl CatalogueOptions {
-    pub(super) fn read(&self) -> Result<Catalogue> {
+    pub(in crate::cli) fn read(&self) -> Result<Catalogue> {
         let images = list(self.os_images.as_deref(), self.os_images_file.as_deref())?;
         let mut catalogue = images.as_deref().map(Catalogue::parse).transpose()?.unwrap_or_default();
         if let Some(releases) = list(self.release_images.as_deref(), self.release_images_file.as_deref())? {

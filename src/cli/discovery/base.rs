@@ -1,0 +1,122 @@
+//! The live image that images are made on: a file, one of the catalogue, or one at a URL.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use isogen::{BaseImage, Digest};
+use sha2::{Digest as _, Sha256};
+
+use crate::cli::catalogue::CatalogueOptions;
+use crate::cli::progress::Screen;
+use crate::images::library::{Library, LibrarySettings, Trust};
+use crate::images::{CpuArchitecture, ImageType, OsImage};
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Live image")]
+pub(super) struct BaseOptions {
+    /// Live image: a path, or a URL, from which it is fetched once and kept
+    #[arg(long, value_name = "ISO|URL", required_unless_present = "os_image", conflicts_with = "os_image")]
+    base: Option<String>,
+    /// Version of OpenShift: the live image that the catalogue has for it, fetched once and kept
+    #[arg(long, value_name = "VERSION")]
+    os_image: Option<String>,
+    /// Processor of the machines, for an image of the catalogue or a URL [default: that of the manifests, or x86_64]
+    #[arg(long, value_name = "ARCH")]
+    arch: Option<String>,
+    /// SHA-256 that the image at a URL has to have
+    #[arg(long, value_name = "DIGEST", requires = "base")]
+    base_sha256: Option<Digest>,
+    /// Directory of fetched live images [default: kindling/images in the user's directory of caches]
+    #[arg(long, env = "KINDLING_IMAGES_DIR", value_name = "DIR")]
+    images_dir: Option<PathBuf>,
+    /// File with certificates, in PEM, that servers of live images may have beside those that this system trusts
+    #[arg(long, env = "OS_IMAGE_DOWNLOAD_TRUSTED_CA_FILE", value_name = "FILE")]
+    image_ca_file: Option<PathBuf>,
+    #[command(flatten)]
+    catalogue: CatalogueOptions,
+}
+
+/// A live image, opened.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) image: Arc<BaseImage>,
+    /// The version of OpenShift that it is known to be for.
+    pub(super) version: Option<String>,
+}
+
+impl BaseOptions {
+    /// Opens the live image, which is for a processor that the manifests name.
+    pub(super) fn open(&self, architecture: Option<&str>) -> Result<Opened> {
+        let architecture = || {
+            let name = self.arch.as_deref().or(architecture).unwrap_or("x86_64");
+            CpuArchitecture::from_name(name)
+                .with_context(|| format!("{name:?} is no processor that there are live images for"))
+        };
+        match (&self.base, &self.os_image) {
+            (Some(base), _) if !base.contains("://") => opened(BaseImage::open(base)?, None),
+            (Some(url), _) => self.fetch(self.at_url(url, architecture()?), None),
+            (None, Some(version)) => {
+                let catalogue = self.catalogue.read()?;
+                let image = catalogue.os_image(Some(version), architecture()?)?;
+                self.fetch(image.clone(), Some(image.openshift_version.clone()))
+            }
+            (None, None) => bail!("no live image is named"),
+        }
+    }
+
+    /// An image of no catalogue. It is kept under a digest of its URL.
+    fn at_url(&self, url: &str, cpu_architecture: CpuArchitecture) -> OsImage {
+        let digest = Sha256::digest(url);
+        let name: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        OsImage {
+            openshift_version: "0.0".to_owned(),
+            cpu_architecture,
+            url: url.to_owned(),
+            version: format!("url-{name}"),
+            image_type: ImageType::Full,
+            sha256: self.base_sha256,
+        }
+    }
+
+    fn fetch(&self, image: OsImage, version: Option<String>) -> Result<Opened> {
+        let mut settings = LibrarySettings::new(self.directory()?);
+        if let Some(file) = &self.image_ca_file {
+            settings.trust = Trust::SystemAnd(file.clone());
+        }
+        let runtime = tokio::runtime::Runtime::new().context("the runtime cannot be started")?;
+        let base = runtime.block_on(async {
+            let library = Library::open(settings, [image.clone()])?;
+            let bars = tokio::spawn(Screen::for_people().follow(library.clone()));
+            let base = library.base(&image).await;
+            bars.abort();
+            anyhow::Ok(base?)
+        })?;
+        let image = Arc::clone(base.image());
+        Ok(Opened { version: version.or_else(|| version_of(&image)), image })
+    }
+
+    fn directory(&self) -> Result<PathBuf> {
+        if let Some(directory) = &self.images_dir {
+            return Ok(directory.clone());
+        }
+        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let caches = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
+        let caches = caches.context("there is no directory for live images: give --images-dir")?;
+        Ok(caches.join("kindling/images"))
+    }
+}
+
+fn opened(image: BaseImage, version: Option<String>) -> Result<Opened> {
+    image.require_pristine()?;
+    Ok(Opened { version: version.or_else(|| version_of(&image)), image: Arc::new(image) })
+}
+
+/// The version of OpenShift in the name of a volume: `rhcos-418.94.202412010000-0` is one of 4.18. Later ones are named
+/// after the version of RHEL, which tells nothing.
+fn version_of(image: &BaseImage) -> Option<String> {
+    let first = image.volume().id().strip_prefix("rhcos-")?.split('.').next()?;
+    let minor = first.strip_prefix('4').filter(|minor| minor.len() >= 2)?;
+    minor.parse::<u32>().ok().map(|minor| format!("4.{minor}"))
+}

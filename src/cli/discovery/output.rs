@@ -1,0 +1,345 @@
+//! The files that images go into: all of them, or none.
+
+use std::fmt;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use ignition::discovery::HttpUrl;
+use ignition::discovery::ipxe::BootFiles;
+use ignition::network::KeyfileCache;
+use indicatif::{ProgressBar, ProgressStyle};
+use isogen::write::{Access, NewFile};
+use isogen::{Digest, Plan, Segment, Way};
+
+use crate::discovery::{Form, ImageSet};
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Images")]
+#[group(required = true, multiple = true)]
+pub(super) struct OutputOptions {
+    /// Write the full ISO
+    #[arg(long, value_name = "FILE")]
+    full: Option<PathBuf>,
+    /// Write the minimal ISO, which fetches its root file system
+    #[arg(long, value_name = "FILE")]
+    minimal: Option<PathBuf>,
+    /// Write the root file system, for a web server
+    #[arg(long, value_name = "FILE")]
+    rootfs: Option<PathBuf>,
+    /// Write what a plain web server needs for a boot over the network: vmlinuz, initrd.img, rootfs.img and boot.ipxe
+    #[arg(long, value_name = "DIR", requires = "rootfs_url")]
+    pxe: Option<PathBuf>,
+    /// Write a minimal ISO for each host, with its network alone, under the host's name
+    #[arg(long, value_name = "DIR", requires = "rootfs_url")]
+    per_host: Option<PathBuf>,
+}
+
+/// What is in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Content {
+    Image(Form),
+    /// The minimal ISO of one host, by its place.
+    Host(usize, Form),
+    Kernel,
+    Rootfs,
+    InitrdAddrsize,
+    LoadList,
+    Script(String),
+}
+
+/// A file to write.
+#[derive(Debug)]
+pub(super) struct Output {
+    path: PathBuf,
+    content: Content,
+}
+
+/// A file that was written.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) path: PathBuf,
+    pub(super) what: String,
+    pub(super) len: u64,
+    pub(super) sha256: Option<Digest>,
+    /// How it was laid out, if it is an ISO.
+    pub(super) layout: Option<String>,
+}
+
+impl OutputOptions {
+    /// The files to write, none of which may be there.
+    pub(super) fn outputs(
+        &self,
+        rootfs_url: Option<&str>,
+        images: &ImageSet,
+        hosts: &[&str],
+    ) -> Result<Vec<Output>> {
+        let minimal = || {
+            let rootfs_url = rootfs_url.context("--rootfs-url is missing")?;
+            let rootfs_url = HttpUrl::parse("--rootfs-url", rootfs_url)?.as_str().to_owned();
+            anyhow::Ok(Form::Minimal { rootfs_url })
+        };
+        let mut outputs = Vec::new();
+        let mut add = |path: PathBuf, content: Content| outputs.push(Output { path, content });
+        if let Some(path) = &self.full {
+            add(path.clone(), Content::Image(Form::Full {}));
+        }
+        if let Some(path) = &self.minimal {
+            add(path.clone(), Content::Image(minimal()?));
+        }
+        if let Some(path) = &self.rootfs {
+            add(path.clone(), Content::Rootfs);
+        }
+        if let Some(directory) = &self.pxe {
+            let Form::Minimal { rootfs_url } = minimal()? else { bail!("--rootfs-url is missing") };
+            for (name, content) in network_boot(images, rootfs_url)? {
+                add(directory.join(name), content);
+            }
+        }
+        if let Some(directory) = &self.per_host {
+            if hosts.is_empty() {
+                bail!("--per-host: no host has a network of its own");
+            }
+            let form = minimal()?;
+            for (index, name) in hosts.iter().enumerate() {
+                add(directory.join(file_name(name)?), Content::Host(index, form.clone()));
+            }
+        }
+        check_names(&outputs)?;
+        Ok(outputs)
+    }
+}
+
+impl OutputOptions {
+    /// The one file for an image of a form, where that is all that is asked for.
+    pub(super) fn only(&self, form: &Form) -> Result<&Path> {
+        let (path, option) = match form {
+            Form::Full {} => (&self.full, "--full"),
+            Form::Minimal { .. } => (&self.minimal, "--minimal"),
+            Form::Initrd {} => bail!("the plan is one of an {form}: `discovery apply` makes it"),
+        };
+        let others = [&self.full, &self.minimal, &self.rootfs, &self.pxe, &self.per_host];
+        match (path, others.into_iter().flatten().count()) {
+            (Some(path), 1) => Ok(path),
+            _ => bail!("the plan is one of a {form}: with it, there is {option} alone"),
+        }
+    }
+}
+
+/// The files of a boot over the network.
+fn network_boot(images: &ImageSet, rootfs: String) -> Result<Vec<(&'static str, Content)>> {
+    let [kernel, initrd] = ["vmlinuz", "initrd.img"].map(str::to_owned);
+    let script = BootFiles { kernel, initrd, rootfs }.script(&images.inputs().kernel_arguments)?;
+    let mut files = vec![
+        ("vmlinuz", Content::Kernel),
+        ("initrd.img", Content::Image(Form::Initrd {})),
+        ("rootfs.img", Content::Rootfs),
+        ("boot.ipxe", Content::Script(script)),
+    ];
+    if images.base().architecture() == Some(isogen::Architecture::S390x) {
+        files.push(("initrd.addrsize", Content::InitrdAddrsize));
+        files.push(("generic.ins", Content::LoadList));
+    }
+    Ok(files)
+}
+
+/// The file of a host's image. Names come from files of strangers.
+fn file_name(host: &str) -> Result<String> {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || "-_.".contains(it);
+    let stem = Path::new(host).file_name().and_then(|it| it.to_str()).unwrap_or_default();
+    if stem.is_empty() || stem.starts_with('.') || !stem.chars().all(|it| is_plain(it) || "[]".contains(it)) {
+        bail!("--per-host: {host:?} makes no file name");
+    }
+    let stem = stem.replace('[', "-").replace(']', "");
+    Ok(format!("{stem}.iso"))
+}
+
+fn check_names(outputs: &[Output]) -> Result<()> {
+    let mut seen = std::collections::BTreeSet::new();
+    for Output { path, .. } in outputs {
+        if !seen.insert(path) {
+            bail!("{} would be written twice", path.display());
+        }
+        if path.symlink_metadata().is_ok() {
+            bail!("{} is there already", path.display());
+        }
+    }
+    Ok(())
+}
+
+impl Content {
+    fn plan(&self, images: &ImageSet, cache: &KeyfileCache) -> Result<(Plan, Option<Way>)> {
+        let base = images.base();
+        let of_form = |images: &ImageSet, form: &Form| {
+            let packing = images.packing(form)?;
+            let ground = images.ground(form, &packing)?;
+            anyhow::Ok((packing.plan(form, ground)?, packing.way(form, ground)?))
+        };
+        let plain = |plan| Ok((plan, None));
+        match self {
+            Self::Image(form) => of_form(images, form),
+            Self::Host(index, form) => {
+                let images = images.of_host(*index, cache)?.context("there is no such host")?;
+                of_form(&images, form)
+            }
+            Self::Kernel => plain(base.kernel()?),
+            Self::Rootfs => plain(base.rootfs()?),
+            Self::InitrdAddrsize => plain(base.initrd_addrsize(of_form(images, &Form::Initrd {})?.0.len())?),
+            Self::LoadList => plain(base.load_list()?),
+            Self::Script(text) => {
+                let bytes = Segment::Bytes(text.clone().into_bytes().into());
+                plain(Plan::of(Arc::clone(base.source()), [bytes]))
+            }
+        }
+    }
+
+    /// Whoever has a config has its secrets; the rest is for everybody.
+    fn access(&self) -> Access {
+        match self {
+            Self::Image(_) | Self::Host(..) => Access::Private,
+            _ => Access::Shared,
+        }
+    }
+}
+
+impl fmt::Display for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Image(form) => form.fmt(f),
+            Self::Host(..) => f.write_str("minimal ISO of one host"),
+            Self::Kernel => f.write_str("kernel"),
+            Self::Rootfs => f.write_str("root file system"),
+            Self::InitrdAddrsize => f.write_str("place of the initrd"),
+            Self::LoadList => f.write_str("list of what to load"),
+            Self::Script(_) => f.write_str("iPXE script"),
+        }
+    }
+}
+
+/// Whether digests are made of what is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Digests {
+    Made,
+    LeftOut,
+}
+
+/// Writes all files. If one cannot be, or somebody interrupts, none of them is left.
+pub(super) fn write(
+    outputs: &[Output],
+    images: &ImageSet,
+    cache: &KeyfileCache,
+    digests: Digests,
+) -> Result<Vec<Written>> {
+    let created = Created::default();
+    created.remove_at_interrupt();
+    let written = outputs.iter().map(|output| created.write(output, images, (cache, digests)));
+    let written = written.collect::<Result<Vec<_>>>()?;
+    created.keep();
+    Ok(written)
+}
+
+/// What was created and has to go again unless everything else is.
+#[derive(Clone, Debug, Default)]
+struct Created(Arc<Mutex<Vec<PathBuf>>>);
+
+impl Created {
+    fn write(
+        &self,
+        output: &Output,
+        images: &ImageSet,
+        (cache, digests): (&KeyfileCache, Digests),
+    ) -> Result<Written> {
+        let Output { path, content } = output;
+        self.create_directory(path)?;
+        let (plan, way) = content.plan(images, cache).with_context(|| path.display().to_string())?;
+        let file = NewFile::create(path, content.access())?;
+        let sha256 = write_plan(&file, &plan, digests)?;
+        self.commit(file, path)?;
+        let layout = way.map(|way| way.to_string());
+        Ok(Written { path: path.clone(), what: content.to_string(), len: plan.len(), sha256, layout })
+    }
+
+    /// Makes the directory of a file, if it is not there.
+    fn create_directory(&self, path: &Path) -> Result<()> {
+        let Some(parent) = path.parent().filter(|it| !it.as_os_str().is_empty() && !it.exists()) else {
+            return Ok(());
+        };
+        self.create_directory(parent)?;
+        let mut created = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::fs::create_dir(parent).with_context(|| format!("creating {}", parent.display()))?;
+        created.push(parent.to_owned());
+        Ok(())
+    }
+
+    /// Gives a file its name. An interrupt comes before or after.
+    fn commit(&self, file: NewFile, path: &Path) -> Result<()> {
+        let mut created = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        file.commit()?;
+        created.push(path.to_owned());
+        Ok(())
+    }
+
+    /// Forgets what was created, which stays.
+    fn keep(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Removes what was created, the last first.
+    fn remove(created: &mut Vec<PathBuf>) {
+        while let Some(path) = created.pop() {
+            // Whoever has put something into a directory meanwhile keeps it.
+            let _ = if path.is_dir() { std::fs::remove_dir(&path) } else { std::fs::remove_file(&path) };
+        }
+    }
+
+    fn remove_at_interrupt(&self) {
+        /// The code of a program that was interrupted.
+        const INTERRUPTED: i32 = 130;
+        let created = self.clone();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let interrupted = runtime.and_then(|runtime| runtime.block_on(tokio::signal::ctrl_c()));
+            if interrupted.is_ok() {
+                // The lock is held to the end: nothing is created any more.
+                let mut created = created.0.lock().unwrap_or_else(PoisonError::into_inner);
+                Self::remove(&mut created);
+                eprintln!("Interrupted: nothing was written");
+                std::process::exit(INTERRUPTED);
+            }
+        });
+    }
+}
+
+impl Drop for Created {
+    fn drop(&mut self) {
+        Self::remove(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// Writes a plan with its digest being made beside, and a bar where somebody looks.
+pub(super) fn write_plan(file: &NewFile, plan: &Plan, digests: Digests) -> Result<Option<Digest>> {
+    let bar = bar(plan.len());
+    let (written, digest) = std::thread::scope(|scope| {
+        let digest = (digests == Digests::Made).then(|| scope.spawn(|| plan.sha256()));
+        let written = file.write_plan_telling(plan, &mut |len| bar.set_position(len));
+        let digest = digest.map(|digest| digest.join().unwrap_or_else(|_| plan.sha256()));
+        (written, digest)
+    });
+    bar.finish_and_clear();
+    written?;
+    Ok(digest.transpose()?)
+}
+
+fn bar(len: u64) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(len);
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes}, {binary_bytes_per_sec}")
+    {
+        bar.set_style(style);
+    }
+    bar
+}

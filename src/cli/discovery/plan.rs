@@ -1,0 +1,143 @@
+//! `kindling discovery plan`.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
+use ignition::discovery::HttpUrl;
+use isogen::write::{Access, NewFile};
+use isogen::{Plan, Segment};
+use serde_json::{Value, json};
+
+use super::prepare::SourceOptions;
+use crate::cli::output::{print_bytes, print_json};
+use crate::discovery::{Form, PlanFile};
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct PlanCommand {
+    #[command(flatten)]
+    source: SourceOptions,
+    /// The image
+    #[arg(long, value_enum, default_value_t = Image::Full, help_heading = "Image")]
+    image: Image,
+    /// Where a minimal image fetches the root file system
+    #[arg(long, value_name = "URL", required_if_eq("image", "minimal"), help_heading = "Image")]
+    rootfs_url: Option<String>,
+    /// Write a plan file. It holds secrets: only its owner may read it
+    #[arg(short, long, value_name = "FILE", conflicts_with = "from_plan", help_heading = "Image")]
+    output: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Image {
+    /// The ISO with everything in it
+    Full,
+    /// The ISO that fetches its root file system
+    Minimal,
+    /// The initrd of a machine that boots over the network
+    Initrd,
+}
+
+impl PlanCommand {
+    pub(super) fn run(self) -> Result<ExitCode> {
+        if let Some(file) = &self.source.from_plan {
+            return self.show(&super::apply::read(file)?);
+        }
+        let form = self.form()?;
+        let output = self.output.as_ref().map(|path| NewFile::create(path, Access::Private)).transpose()?;
+        let prepared = self.source.prepare()?;
+        let packing = prepared.images.packing(&form)?;
+        let ground = prepared.images.ground(&form, &packing)?;
+        let plan = packing.plan(&form, ground)?;
+        let way = packing.way(&form, ground)?;
+        if let (Some(file), Some(path)) = (output, &self.output) {
+            let text = PlanFile::of(&form, &packing, ground)?.to_json()?;
+            let mut writer = file.file();
+            writer.write_all(text.as_bytes()).with_context(|| format!("writing {}", path.display()))?;
+            file.commit()?;
+            eprintln!(
+                "{}: warning: it holds the config with its secrets: only its owner may read it",
+                path.display()
+            );
+        }
+        let layout = way.map(|way| way.to_string());
+        if self.json {
+            let mut json = prepared.to_json();
+            if let Some(map) = json.as_object_mut() {
+                map.insert("image".to_owned(), to_json(&form, &plan, layout.as_deref()));
+            }
+            print_json(&json)?;
+        } else {
+            let text = prepared.to_text()? + &to_text(&form, &plan, layout.as_deref())?;
+            print_bytes(text.as_bytes())?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Tells what is in a plan file.
+    fn show(&self, file: &PlanFile) -> Result<ExitCode> {
+        let base = self.source.base.open(None)?;
+        let plan = file.plan(&base.image)?;
+        if self.json {
+            let stamps = json!({"base": file.base(), "result": file.result()});
+            print_json(&json!({"plan": stamps, "image": to_json(file.form(), &plan, None)}))?;
+        } else {
+            let stamps = format!("Live image: {}\nImage:      {}\n", file.base(), file.result());
+            print_bytes((stamps + &to_text(file.form(), &plan, None)?).as_bytes())?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn form(&self) -> Result<Form> {
+        Ok(match self.image {
+            Image::Full => Form::Full {},
+            Image::Initrd => Form::Initrd {},
+            Image::Minimal => {
+                let url = self.rootfs_url.as_deref().context("--rootfs-url is missing")?;
+                Form::Minimal { rootfs_url: HttpUrl::parse("--rootfs-url", url)?.as_str().to_owned() }
+            }
+        })
+    }
+}
+
+/// Where a stretch of an image comes from.
+fn origin(segment: &Segment) -> (&'static str, Option<u64>) {
+    match segment {
+        Segment::Base(extent) => ("base", Some(extent.offset())),
+        Segment::Bytes(_) => ("own", None),
+        Segment::Zero(_) => ("zeros", None),
+    }
+}
+
+fn to_json(form: &Form, plan: &Plan, layout: Option<&str>) -> Value {
+    let extents = plan.layout().iter().map(|placed| {
+        let (from, base_offset) = origin(&placed.segment);
+        json!({"offset": placed.start, "size": placed.segment.len(), "from": from, "base_offset": base_offset})
+    });
+    json!({
+        "what": form.to_string(),
+        "size": plan.len(),
+        "own_bytes": plan.own_bytes(),
+        "layout": layout,
+        "extents": extents.collect::<Vec<_>>(),
+    })
+}
+
+fn to_text(form: &Form, plan: &Plan, layout: Option<&str>) -> Result<String, std::fmt::Error> {
+    let mut out = String::new();
+    let layout = layout.map(|layout| format!(", {layout}")).unwrap_or_default();
+    writeln!(out, "\n{form}, {} bytes{layout}", plan.len())?;
+    writeln!(out, "  {} of them are its own, in {} extents:", plan.own_bytes(), plan.layout().len())?;
+    for placed in plan.layout() {
+        let (from, at) = origin(&placed.segment);
+        let at = at.map(|at| format!(" from {at}")).unwrap_or_default();
+        writeln!(out, "  {:>14} {:>14} {from}{at}", placed.start, placed.segment.len())?;
+    }
+    Ok(out)
+}

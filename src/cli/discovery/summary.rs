@@ -1,0 +1,76 @@
+//! What a command tells at its end.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+use super::output::Written;
+use super::prepare::Prepared;
+use crate::cli::output::{print_bytes, print_json};
+
+impl Prepared {
+    /// What goes into the images, whichever they are.
+    pub(super) fn to_json(&self) -> Value {
+        let inputs = self.images.inputs();
+        json!({
+            "infra_env_id": inputs.infra_env.id.as_str(),
+            "openshift_version": inputs.version,
+            "service_url": inputs.service.base_url.as_str(),
+            "hosts": self.draft.hosts.iter().map(|host| &host.name).collect::<Vec<_>>(),
+            "kernel_arguments": inputs.kernel_arguments,
+            "findings": self.findings,
+        })
+    }
+
+    /// The same as text.
+    pub(super) fn to_text(&self) -> Result<String, std::fmt::Error> {
+        let inputs = self.images.inputs();
+        let mut out = String::new();
+        writeln!(out, "Live image:        {}", self.images.base().source().name())?;
+        writeln!(out, "Infra-env:         {}", inputs.infra_env.id)?;
+        writeln!(out, "OpenShift version: {}", inputs.version)?;
+        writeln!(out, "Service:           {}", inputs.service.base_url.as_str())?;
+        let names: Vec<&str> = self.draft.hosts.iter().map(|host| host.name.as_str()).collect();
+        /// Most hosts that are told by name.
+        const NAMED: usize = 8;
+        match names.as_slice() {
+            [] => writeln!(out, "Static networks:   none; machines use DHCP")?,
+            all if all.len() <= NAMED => writeln!(out, "Static networks:   {}", all.join(", "))?,
+            all => writeln!(out, "Static networks:   {} hosts", all.len())?,
+        }
+        for change in inputs.kernel_arguments.changes() {
+            writeln!(out, "Kernel argument:   {} {}", change.operation(), change.value())?;
+        }
+        Ok(out)
+    }
+}
+
+/// Tells what was written.
+pub(super) fn print(prepared: &Prepared, written: &[Written], as_json: bool) -> anyhow::Result<()> {
+    if as_json {
+        let image = |written: &Written| {
+            json!({
+                "path": written.path,
+                "what": written.what,
+                "size": written.len,
+                "sha256": written.sha256.map(|digest| digest.to_string()),
+                "layout": written.layout,
+            })
+        };
+        let mut json = prepared.to_json();
+        if let Some(map) = json.as_object_mut() {
+            map.insert("images".to_owned(), written.iter().map(image).collect());
+        }
+        return print_json(&json);
+    }
+    let mut out = prepared.to_text()?;
+    for written in written {
+        writeln!(out, "\n{}", written.path.display())?;
+        let layout = written.layout.as_ref().map(|layout| format!(", {layout}")).unwrap_or_default();
+        writeln!(out, "  {}, {} bytes{layout}", written.what, written.len)?;
+        if let Some(digest) = &written.sha256 {
+            writeln!(out, "  SHA-256 {digest}")?;
+        }
+    }
+    print_bytes(out.as_bytes())
+}

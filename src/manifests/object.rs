@@ -1,0 +1,177 @@
+//! One manifest: its values by their paths, and the lines on which they stand.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use ignition::network::yaml::Lines;
+use serde_json::Value;
+
+use crate::discovery::{Findings, Given, Place, Text};
+
+/// One manifest.
+#[derive(Clone)]
+pub struct Object {
+    value: Value,
+    document: Arc<Document>,
+    /// What stands before the paths of an object that is one of a list.
+    prefix: String,
+}
+
+/// The document that an object stands in.
+struct Document {
+    file: Arc<str>,
+    /// How many lines of the file come before it.
+    skipped: usize,
+    text: Box<str>,
+    lines: OnceLock<Lines>,
+}
+
+impl Document {
+    fn lines(&self) -> &Lines {
+        self.lines.get_or_init(|| Lines::read(&self.text))
+    }
+}
+
+impl Object {
+    /// The objects of a document: one, or those of a list. An error has a path and a reason.
+    pub(super) fn all(
+        file: &Arc<str>,
+        (skipped, text): (usize, &str),
+        value: Value,
+    ) -> Result<Vec<Self>, (String, String)> {
+        let lines = OnceLock::new();
+        let document = Arc::new(Document { file: Arc::clone(file), skipped, text: text.into(), lines });
+        let one = |(prefix, value): (String, Value)| {
+            let refused = |reason: &str| Err((prefix.clone(), reason.to_owned()));
+            match value.as_object() {
+                None => refused("is no object"),
+                Some(map) if !map.get("kind").is_some_and(Value::is_string) => refused("has no kind"),
+                Some(_) => Ok(Self { value, document: Arc::clone(&document), prefix }),
+            }
+        };
+        let is_list = value.get("kind").and_then(Value::as_str).is_some_and(|kind| kind == "List");
+        if !is_list {
+            return Ok(vec![one((String::new(), value))?]);
+        }
+        match value {
+            Value::Object(mut map) => match map.remove("items") {
+                None | Some(Value::Null) => Ok(Vec::new()),
+                Some(Value::Array(items)) => items
+                    .into_iter()
+                    .enumerate()
+                    .map(|(at, item)| one((format!("items[{at}]"), item)))
+                    .collect(),
+                Some(_) => Err(("items".to_owned(), "is no list".to_owned())),
+            },
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Its kind.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        self.get("kind").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Its name; empty if it has none.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.get("metadata.name").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Its namespace; empty if it names none.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        self.get("metadata.namespace").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Its labels.
+    pub(super) fn labels(&self) -> BTreeMap<&str, &str> {
+        let labels = self.get("metadata.labels").and_then(Value::as_object).into_iter().flatten();
+        labels.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?))).collect()
+    }
+
+    /// The value of a path such as `spec.proxy.httpProxy`; nothing for `null`. Keys with dots have no path.
+    pub(super) fn get(&self, path: &str) -> Option<&Value> {
+        let found = path.split('.').try_fold(&self.value, |value, key| value.get(key));
+        found.filter(|value| !value.is_null())
+    }
+
+    /// Where a value stands, or would stand.
+    pub(super) fn at(&self, path: &str) -> Place {
+        let full = self.full(path);
+        let lines = self.document.lines();
+        let line = lines.find(&full).map_or(self.document.skipped + 1, |line| line + self.document.skipped);
+        Place { file: self.document.file.to_string(), line: Some(line), path: path.to_owned() }
+    }
+
+    fn full(&self, path: &str) -> String {
+        match (self.prefix.as_str(), path) {
+            ("", path) => path.to_owned(),
+            (prefix, "") => prefix.to_owned(),
+            (prefix, path) => format!("{prefix}.{path}"),
+        }
+    }
+
+    /// A text; a finding for something else.
+    pub(super) fn text(&self, path: &str, findings: &mut Findings) -> Option<Text> {
+        match self.get(path)? {
+            Value::String(text) => Some(Given::new(text.clone(), self.at(path))),
+            _ => {
+                findings.error(self.at(path), "has to be a string");
+                None
+            }
+        }
+    }
+
+    /// A list of texts; a finding for something else.
+    pub(super) fn texts(&self, path: &str, findings: &mut Findings) -> Option<Given<Vec<String>>> {
+        let value = self.get(path)?;
+        let texts: Option<Vec<String>> =
+            value.as_array().and_then(|list| list.iter().map(|it| it.as_str().map(str::to_owned)).collect());
+        if texts.is_none() {
+            findings.error(self.at(path), "has to be a list of strings");
+        }
+        Some(Given::new(texts?, self.at(path)))
+    }
+
+    /// Tells of keys that nobody reads: in a manifest, those are mistakes in writing.
+    pub(super) fn warn_of_others(&self, path: &str, known: &[&str], findings: &mut Findings) {
+        let keys = self.get(path).and_then(Value::as_object).into_iter().flatten().map(|(key, _)| key);
+        for key in keys.filter(|key| !known.contains(&key.as_str())) {
+            findings.warning(self.at(&format!("{path}.{key}")), "there is no such field");
+        }
+    }
+
+    /// What the lines of a network in it are told from.
+    pub(super) fn origin(&self, network: &str, interfaces: &str) -> crate::discovery::HostOrigin {
+        crate::discovery::HostOrigin {
+            file: Arc::clone(&self.document.file),
+            lines: self.document.lines().clone(),
+            skipped: self.document.skipped,
+            network: self.full(network),
+            interfaces: self.full(interfaces),
+        }
+    }
+}
+
+/// Manifests hold secrets.
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Object")
+            .field("kind", &self.kind())
+            .field("namespace", &self.namespace())
+            .field("name", &self.name())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.namespace() {
+            "" => write!(f, "{} {}", self.kind(), self.name()),
+            namespace => write!(f, "{} {namespace}/{}", self.kind(), self.name()),
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! From a directory to the objects in its files.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ignition::network::yaml;
+use serde_json::Value;
+
+use super::object::Object;
+use super::{Loose, Manifests};
+use crate::discovery::Place;
+
+/// Most bytes of one file: a hundred thousand hosts fit.
+const MAX_FILE_LEN: u64 = 64 << 20;
+/// Most files of a directory.
+const MAX_FILES: usize = 10_000;
+/// Most directories below one another.
+const MAX_DEPTH: usize = 8;
+/// Most objects of all files.
+const MAX_OBJECTS: usize = 200_000;
+
+/// The mirrors, as the agent-based installer wants them beside manifests.
+const REGISTRIES: &str = "mirror/registries.conf";
+const REGISTRIES_AUTHORITY: &str = "mirror/ca-bundle.crt";
+
+/// Why manifests cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// A file or the directory cannot be read.
+    #[error("reading {}", path.display())]
+    Io {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is more than anybody writes.
+    #[error("{}: {reason}", path.display())]
+    TooMuch {
+        /// Where.
+        path: PathBuf,
+        /// What there is too much of.
+        reason: String,
+    },
+    /// A file is no manifest.
+    #[error("{place} {reason}")]
+    Malformed {
+        /// Where in the file.
+        place: Place,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Manifests {
+    /// Reads all manifests of a directory and the directories in it: files that end in `.yaml`, `.yml` and `.json`. A path
+    /// of a single file works as well.
+    ///
+    /// # Errors
+    ///
+    /// When something cannot be read, or a file is neither YAML nor JSON.
+    pub fn read(directory: impl AsRef<Path>) -> Result<Self, ReadError> {
+        let directory = directory.as_ref();
+        let mut paths = Vec::new();
+        collect(directory, 0, &mut paths)?;
+        paths.sort();
+        let mut manifests = Self { directory: directory.to_owned(), ..Self::default() };
+        for path in paths {
+            let text = read_file(&path)?;
+            manifests.add(&path.display().to_string(), &text)?;
+        }
+        manifests.registries = loose(&directory.join(REGISTRIES))?;
+        manifests.registries_authority = loose(&directory.join(REGISTRIES_AUTHORITY))?;
+        Ok(manifests)
+    }
+
+    /// Adds the objects of a text.
+    ///
+    /// # Errors
+    ///
+    /// When it is neither YAML nor JSON, or has something else than objects.
+    pub fn add(&mut self, file: &str, text: &str) -> Result<(), ReadError> {
+        let name: Arc<str> = file.into();
+        for (skipped, document) in documents(text) {
+            let value = parse(&name, skipped, document)?;
+            if value.is_null() {
+                continue;
+            }
+            let malformed = |(path, reason)| ReadError::Malformed {
+                place: Place { file: file.to_owned(), line: Some(skipped + 1), path },
+                reason,
+            };
+            let objects = Object::all(&name, (skipped, document), value).map_err(malformed)?;
+            self.objects.extend(objects);
+            if self.objects.len() > MAX_OBJECTS {
+                let reason = format!("there are more than {MAX_OBJECTS} manifests");
+                return Err(ReadError::TooMuch { path: file.into(), reason });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The paths of all manifests of a directory.
+fn collect(path: &Path, depth: usize, paths: &mut Vec<PathBuf>) -> Result<(), ReadError> {
+    let failed = |source| ReadError::Io { path: path.to_owned(), source };
+    if depth == 0 && path.metadata().map_err(failed)?.is_file() {
+        paths.push(path.to_owned());
+        return Ok(());
+    }
+    let too_much = |reason: String| ReadError::TooMuch { path: path.to_owned(), reason };
+    if depth > MAX_DEPTH {
+        return Err(too_much(format!("there are more than {MAX_DEPTH} directories below one another")));
+    }
+    for entry in path.read_dir().map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+        // Editors and version control leave such things behind.
+        if name.starts_with(b".") {
+            continue;
+        }
+        let extension = path.extension().and_then(|it| it.to_str()).unwrap_or_default();
+        if path.is_dir() {
+            collect(&path, depth + 1, paths)?;
+        } else if ["yaml", "yml", "json"].contains(&extension) {
+            paths.push(path);
+        }
+        if paths.len() > MAX_FILES {
+            return Err(too_much(format!("there are more than {MAX_FILES} manifests")));
+        }
+    }
+    Ok(())
+}
+
+fn read_file(path: &Path) -> Result<String, ReadError> {
+    let failed = |source| ReadError::Io { path: path.to_owned(), source };
+    let file = File::open(path).map_err(failed)?;
+    let mut text = String::new();
+    let len = file.take(MAX_FILE_LEN + 1).read_to_string(&mut text).map_err(failed)?;
+    if u64::try_from(len).is_ok_and(|len| len <= MAX_FILE_LEN) {
+        return Ok(text);
+    }
+    Err(ReadError::TooMuch { path: path.to_owned(), reason: format!("has more than {MAX_FILE_LEN} bytes") })
+}
+
+fn loose(path: &Path) -> Result<Option<Loose>, ReadError> {
+    match read_file(path) {
+        Ok(text) => Ok(Some(Loose { file: path.display().to_string().into(), text })),
+        Err(ReadError::Io { source, .. })
+            if matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The documents of a text, with the number of lines before each.
+fn documents(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let is_mark = |line: &str| {
+        line.strip_prefix("---").is_some_and(|it| it.trim_end().is_empty() || it.starts_with([' ', '\t']))
+    };
+    let mut starts = vec![(0, 0)];
+    let mut at = 0;
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        if number > 0 && is_mark(line) {
+            starts.push((number, at));
+        }
+        at += line.len();
+    }
+    let ends: Vec<usize> = starts.iter().skip(1).map(|(_, at)| *at).chain([text.len()]).collect();
+    starts.into_iter().zip(ends).map(|((line, at), end)| (line, text.get(at..end).unwrap_or_default()))
+}
+
+fn parse(file: &Arc<str>, skipped: usize, document: &str) -> Result<Value, ReadError> {
+    let malformed = |line: Option<usize>, reason: String| ReadError::Malformed {
+        place: Place { file: file.to_string(), line: line.map(|line| line + skipped), path: String::new() },
+        reason,
+    };
+    if document.trim_start_matches('\u{feff}').trim_start().starts_with('{')
+        && let Ok(value) = serde_json::from_str(document)
+    {
+        return Ok(value);
+    }
+    let value = yaml::read(document).map_err(|error| {
+        let ignition::network::NetworkError::Yaml(source) = &error else {
+            return malformed(None, error.to_string());
+        };
+        let text = source.to_string();
+        let reason = text.split(" at line ").next().unwrap_or_default();
+        malformed(source.location().map(|it| it.line()), format!("is no YAML: {reason}"))
+    })?;
+    serde_json::to_value(value).map_err(|error| malformed(Some(1), format!("is no manifest: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Manifests, ReadError> {
+        let mut manifests = Manifests::default();
+        manifests.add("a.yaml", text).map(|()| manifests)
+    }
+
+    #[test]
+    fn documents_know_their_lines() {
+        let split: Vec<_> = documents("a: 1\n---\nb: 2\n--- # c\nc: 3\n").collect();
+        assert_eq!(split, [(0, "a: 1\n"), (1, "---\nb: 2\n"), (3, "--- # c\nc: 3\n")]);
+        assert_eq!(documents("---\na: 1\n").collect::<Vec<_>>(), [(0, "---\na: 1\n")]);
+        assert_eq!(documents("a: |\n  x\n  ---\n").count(), 1);
+    }
+
+    #[test]
+    fn yaml_json_and_lists_give_objects() {
+        let text =
+            "kind: A\nmetadata: {name: a}\n---\n# nothing\n---\nkind: List\nitems:\n- kind: B\n- {kind: C}\n";
+        let kinds: Vec<String> =
+            read(text).unwrap().objects().iter().map(|it| it.kind().to_owned()).collect();
+        assert_eq!(kinds, ["A", "B", "C"]);
+        assert_eq!(read(r#"{"kind": "A", "spec": {}}"#).unwrap().objects().len(), 1);
+    }
+
+    #[test]
+    fn what_is_no_manifest_is_refused_with_its_line() {
+        for (text, message) in [
+            ("kind: A\n---\nkind: B\nspec: {\n", "a.yaml:4: is no YAML: "),
+            ("kind: A\n---\n- 1\n", "a.yaml:2: is no object"),
+            ("kind: A\n---\nspec: {}\n", "a.yaml:2: has no kind"),
+            ("kind: List\nitems: 3\n", "a.yaml:1: items: is no list"),
+            ("kind: A\nspec: {? [a] : b}\n", "a.yaml:1: is no manifest: "),
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.starts_with(message), "{text:?}: {error}");
+        }
+    }
+}

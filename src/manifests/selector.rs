@@ -1,0 +1,140 @@
+//! Label selectors.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+/// A selector of objects by their labels.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Selector(Vec<Requirement>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Requirement {
+    key: String,
+    test: Test,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Test {
+    In(Vec<String>),
+    NotIn(Vec<String>),
+    Exists,
+    DoesNotExist,
+}
+
+impl Selector {
+    /// Reads a selector; an error has the path of what is wrong below it, and the reason.
+    pub(super) fn parse(value: &Value) -> Result<Self, (String, String)> {
+        let wrong = |path: &str, reason: &str| Err((path.to_owned(), reason.to_owned()));
+        let Some(map) = value.as_object() else { return wrong("", "has to be an object") };
+        let mut requirements = Vec::new();
+        for (key, value) in map {
+            match (key.as_str(), value) {
+                (_, Value::Null) => {}
+                ("matchLabels", Value::Object(labels)) => {
+                    let equal = labels.iter().map(|(key, value)| equality(key, value));
+                    let equal = equal.collect::<Result<Vec<_>, _>>();
+                    requirements.extend(equal.map_err(|reason| (key.clone(), reason))?);
+                }
+                ("matchExpressions", Value::Array(list)) => {
+                    let read = |(at, value): (usize, &Value)| {
+                        expression(value).map_err(|reason| (format!("{key}[{at}]"), reason.to_owned()))
+                    };
+                    requirements.extend(list.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?);
+                }
+                ("matchLabels", _) => return wrong("matchLabels", "has to be an object"),
+                ("matchExpressions", _) => return wrong("matchExpressions", "has to be a list"),
+                _ => return wrong(key, "selectors have matchLabels and matchExpressions only"),
+            }
+        }
+        Ok(Self(requirements))
+    }
+
+    /// Whether it selects nothing. To Kubernetes, such a selector selects everything; to an infra-env, nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether it selects an object of these labels.
+    pub(super) fn selects(&self, labels: &BTreeMap<&str, &str>) -> bool {
+        self.0.iter().all(|Requirement { key, test }| {
+            let value = labels.get(key.as_str());
+            match test {
+                Test::In(values) => value.is_some_and(|value| values.iter().any(|it| it == value)),
+                Test::NotIn(values) => !value.is_some_and(|value| values.iter().any(|it| it == value)),
+                Test::Exists => value.is_some(),
+                Test::DoesNotExist => value.is_none(),
+            }
+        })
+    }
+}
+
+fn equality(key: &str, value: &Value) -> Result<Requirement, String> {
+    let value = value.as_str().ok_or_else(|| format!("the value of {key} has to be a string"))?;
+    Ok(Requirement { key: key.to_owned(), test: Test::In(vec![value.to_owned()]) })
+}
+
+fn expression(value: &Value) -> Result<Requirement, &'static str> {
+    let key = value.get("key").and_then(Value::as_str).ok_or("has no key")?;
+    let values = value.get("values").and_then(Value::as_array).into_iter().flatten();
+    let values: Vec<String> = values.filter_map(|it| it.as_str().map(str::to_owned)).collect();
+    let operator = value.get("operator").and_then(Value::as_str).unwrap_or_default();
+    let test = match (operator, values.is_empty()) {
+        ("In", false) => Test::In(values),
+        ("NotIn", false) => Test::NotIn(values),
+        ("In" | "NotIn", true) => return Err("needs values"),
+        ("Exists", true) => Test::Exists,
+        ("DoesNotExist", true) => Test::DoesNotExist,
+        ("Exists" | "DoesNotExist", false) => return Err("takes no values"),
+        _ => return Err("its operator is not In, NotIn, Exists or DoesNotExist"),
+    };
+    Ok(Requirement { key: key.to_owned(), test })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn all_requirements_have_to_hold() {
+        let selector = Selector::parse(&json!({
+            "matchLabels": {"site": "a"},
+            "matchExpressions": [
+                {"key": "rack", "operator": "In", "values": ["1", "2"]},
+                {"key": "old", "operator": "DoesNotExist"},
+                {"key": "tier", "operator": "NotIn", "values": ["x"]},
+                {"key": "rack", "operator": "Exists"},
+            ],
+        }))
+        .unwrap();
+        let selects =
+            |labels: &[(&'static str, &'static str)]| selector.selects(&labels.iter().copied().collect());
+        assert!(selects(&[("site", "a"), ("rack", "2")]));
+        assert!(!selects(&[("site", "b"), ("rack", "2")]));
+        assert!(!selects(&[("site", "a")]));
+        assert!(!selects(&[("site", "a"), ("rack", "3")]));
+        assert!(!selects(&[("site", "a"), ("rack", "1"), ("old", "")]));
+        assert!(!selects(&[("site", "a"), ("rack", "1"), ("tier", "x")]));
+        assert!(Selector::parse(&json!({"matchLabels": null})).unwrap().is_empty());
+    }
+
+    #[test]
+    fn mistakes_have_a_place() {
+        for (value, path) in [
+            (json!("site=a"), ""),
+            (json!({"matchLabels": ["a"]}), "matchLabels"),
+            (json!({"matchLabels": {"a": 1}}), "matchLabels"),
+            (json!({"matchLabel": {"a": "1"}}), "matchLabel"),
+            (json!({"matchExpressions": [{"operator": "Exists"}]}), "matchExpressions[0]"),
+            (json!({"matchExpressions": [{"key": "a", "operator": "In"}]}), "matchExpressions[0]"),
+            (
+                json!({"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]}),
+                "matchExpressions[0]",
+            ),
+        ] {
+            assert_eq!(Selector::parse(&value).unwrap_err().0, path, "{value}");
+        }
+    }
+}
