@@ -103,7 +103,7 @@ impl Object {
         let full = self.full(path);
         let lines = self.document.lines();
         let line = lines.find(&full).map_or(self.document.skipped + 1, |line| line + self.document.skipped);
-        Place { file: self.document.file.to_string(), line: Some(line), path: path.to_owned() }
+        Place { file: self.document.file.to_string(), line: Some(line), path: full }
     }
 
     fn full(&self, path: &str) -> String {

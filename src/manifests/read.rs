@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn what_is_no_manifest_is_refused_with_its_line() {
         for (text, message) in [
-            ("kind: A\n---\nkind: B\nspec: {\n", "a.yaml:4: is no YAML: "),
+            ("kind: A\n---\nkind: B\nspec: {\n", "a.yaml:5: is no YAML: "),
             ("kind: A\n---\n- 1\n", "a.yaml:2: is no object"),
             ("kind: A\n---\nspec: {}\n", "a.yaml:2: has no kind"),
             ("kind: List\nitems: 3\n", "a.yaml:1: items: is no list"),

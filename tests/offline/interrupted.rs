@@ -1,0 +1,35 @@
+//! Ctrl-C in the middle.
+
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::{ROOTFS, SOURCE, recipe, scratch};
+
+#[test]
+fn an_interrupt_leaves_nothing() {
+    let scratch = scratch("disconnected");
+    // Of holes; the digest of two such files takes seconds.
+    recipe().rootfs_len(2 << 30).write_to(&scratch.path("large.iso")).unwrap();
+    std::fs::rename(scratch.path("large.iso"), scratch.path("base.iso")).unwrap();
+    let before = scratch.path("").read_dir().unwrap().count();
+    let options = ["--pxe", "out/pxe", "--rootfs-url", ROOTFS];
+    let mut command =
+        scratch.command(["discovery", "create"].iter().chain(&SOURCE).chain(&options)).command();
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let begun = Instant::now();
+    while !scratch.has("out/pxe/vmlinuz") {
+        assert!(begun.elapsed() < Duration::from_secs(60), "nothing is written");
+        thread::sleep(Duration::from_millis(2));
+    }
+    let id = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(id, Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "Interrupted: nothing was written\n");
+    assert!(output.stdout.is_empty());
+    assert!(!scratch.has("out"));
+    assert_eq!(scratch.path("").read_dir().unwrap().count(), before);
+}

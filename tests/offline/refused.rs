@@ -1,0 +1,255 @@
+//! Inputs that are no good: what is said of them, and that nothing is written.
+
+use crate::support::{Run, Scratch, each};
+use crate::{ROOTFS, SERVICE, create, scratch};
+
+/// A change of a manifest, and the one line that is said of it.
+struct Case {
+    site: &'static str,
+    file: &'static str,
+    from: &'static str,
+    to: &'static str,
+    said: &'static str,
+}
+
+const CASES: &[Case] = &[
+    Case {
+        site: "bonded",
+        file: "pull-secret.yaml",
+        from: "name: pull-secret",
+        to: "name: pullsecret",
+        said: "manifests/infraenv.yaml:10: spec.pullSecretRef: error: there is no Secret of the name \"pull-secret\" in manifests",
+    },
+    Case {
+        site: "bonded",
+        file: "pull-secret.yaml",
+        from: "namespace: rack4",
+        to: "namespace: rack5",
+        said: "manifests/infraenv.yaml:10: spec.pullSecretRef: error: there is a Secret rack5/pull-secret, which is in another namespace than \"rack4\"",
+    },
+    Case {
+        site: "bonded",
+        file: "pull-secret.yaml",
+        from: ".dockerconfigjson: ",
+        to: "dockerconfigjson: ",
+        said: "manifests/pull-secret.yaml:1: error: the Secret rack4/pull-secret has no \".dockerconfigjson\" in data or stringData",
+    },
+    Case {
+        site: "bonded",
+        file: "infraenv.yaml",
+        from: "  pullSecretRef:\n    name: pull-secret\n",
+        to: "",
+        said: "manifests/infraenv.yaml:6: spec.pullSecretRef: error: names no Secret",
+    },
+    Case {
+        site: "bonded",
+        file: "infraenv.yaml",
+        from: "infraenv: rack4",
+        to: "infraenv: rack-4",
+        said: "manifests/infraenv.yaml:13: spec.nmStateConfigLabelSelector: error: matches nothing: NMStateConfig rack4/master-0, for one, has infraenv=rack4",
+    },
+    Case {
+        site: "bonded",
+        file: "infraenv.yaml",
+        from: "AAAAC3NzaC1lZDI1NTE5",
+        to: "AAAA",
+        said: "manifests/infraenv.yaml:12: spec.sshAuthorizedKey: error: ",
+    },
+    Case {
+        site: "bonded",
+        file: "infraenv.yaml",
+        from: "value: console=ttyS0",
+        to: "value: a b",
+        said: "manifests/infraenv.yaml:17: spec.kernelArguments[0]: error: \"a b\" has a blank outside of double quotes",
+    },
+    Case {
+        site: "bonded",
+        file: "infraenv.yaml",
+        from: "operation: append",
+        to: "operation: prepend",
+        said: "manifests/infraenv.yaml:17: spec.kernelArguments[0]: error: its operation is not append, replace or delete",
+    },
+    Case {
+        site: "bonded",
+        file: "nmstate.yaml",
+        from: "id: 100",
+        to: "id: 5000",
+        said: "manifests/nmstate.yaml:31: spec.config.interfaces[1].vlan.id: error: VLAN 5000 is not within 1 to 4094",
+    },
+    Case {
+        site: "bonded",
+        file: "nmstate.yaml",
+        from: "52:54:00:04:00:01",
+        to: "52:54:00:04:00:zz",
+        said: "manifests/nmstate.yaml:9: spec.interfaces: error: \"52:54:00:04:00:zz\" is no MAC address",
+    },
+    Case {
+        site: "bonded",
+        file: "nmstate.yaml",
+        from: "10.4.100.11",
+        to: "10.4.100.10",
+        said: "manifests/nmstate.yaml:91: spec.config.interfaces[1].ipv4.address[0].ip: error: 10.4.100.10 is the address of bond0.100 in master-0 too",
+    },
+    Case {
+        site: "bonded",
+        file: "nmstate.yaml",
+        from: "    interfaces:\n    - name: bond0\n",
+        to: "    interfaces:\n    - name: bond0\n   bad\n",
+        said: "Error: manifests/nmstate.yaml:17: is no YAML: ",
+    },
+    Case {
+        site: "single-node",
+        file: "site.yml",
+        from: "httpProxy: http://proxy.example.com:3128",
+        to: "httpProxy: proxy.example.com:3128",
+        said: "manifests/site.yml:17: spec.proxy.httpProxy: error: ",
+    },
+    Case {
+        site: "single-node",
+        file: "site.yml",
+        from: "imageType: full-iso",
+        to: "imageType: huge-iso",
+        said: "spec.imageType: error: \"huge-iso\" is neither full-iso nor minimal-iso",
+    },
+    Case {
+        site: "dual-stack",
+        file: "all.json",
+        from: "\"x86_64\"",
+        to: "\"aarch64\"",
+        said: "items[0].spec.cpuArchitecture: error: the machines are aarch64, and the live image is for x86_64",
+    },
+    Case {
+        site: "dual-stack",
+        file: "all.json",
+        from: "\\\"3.1.0\\\"",
+        to: "\\\"2.1.0\\\"",
+        said: "spec.ignitionConfigOverride: error: ",
+    },
+    Case {
+        site: "disconnected",
+        file: "mirror/registries.conf",
+        from: "location = \"quay.io/openshift-release-dev/ocp-release\"",
+        to: "location = \"https://quay.io\"",
+        said: "manifests/mirror/registries.conf: error: ",
+    },
+    Case {
+        site: "disconnected",
+        file: "mirror/ca-bundle.crt",
+        from: "BEGIN CERTIFICATE",
+        to: "BEGIN CERTIFICAT",
+        said: "manifests/mirror/ca-bundle.crt: error: ",
+    },
+];
+
+#[test]
+fn every_mistake_has_its_place_and_nothing_is_written() {
+    each(
+        CASES,
+        |case| format!("{}/{}: {}", case.site, case.file, case.to),
+        |case| {
+            let scratch = scratch(case.site);
+            let path = format!("manifests/{}", case.file);
+            let text = String::from_utf8(scratch.read(&path)).unwrap();
+            assert!(text.contains(case.from), "{path} has no {:?}", case.from);
+            scratch.write(&path, text.replacen(case.from, case.to, 1));
+            let before = scratch.names();
+            let output =
+                create(&scratch, &["--full", "out/full.iso", "--pxe", "out/pxe", "--rootfs-url", ROOTFS]);
+            output.failure(case.said);
+            assert!(output.stdout.is_empty());
+            assert_eq!(scratch.names(), before);
+            assert!(!scratch.has("out"));
+        },
+    );
+}
+
+#[test]
+fn one_infra_env_has_to_be_chosen() {
+    let scratch = scratch("disconnected");
+    let text = String::from_utf8(scratch.read("manifests/infraenv.yaml")).unwrap();
+    let other = text.split("---").next().unwrap().replace("name: cellar\n", "name: attic\n");
+    scratch.write("manifests/other.yaml", other);
+    let output = create(&scratch, &["--full", "full.iso"]);
+    output.failure("one InfraEnv has to be chosen: cellar/cellar, cellar/attic");
+    create(&scratch, &["--full", "a.iso", "--infra-env", "attic"]).success();
+    create(&scratch, &["--full", "b.iso", "--infra-env", "cellar/cellar"]).success();
+    assert_ne!(scratch.read("a.iso"), scratch.read("b.iso"));
+    create(&scratch, &["--full", "c.iso", "--infra-env", "roof"]).failure("no InfraEnv of the name \"roof\"");
+}
+
+#[test]
+fn manifests_that_are_not_there_are_told_of() {
+    let scratch = scratch("disconnected");
+    scratch.remove("manifests/infraenv.yaml");
+    create(&scratch, &["--full", "full.iso"]).failure("manifests: error: there is no InfraEnv in it");
+    scratch.remove("manifests");
+    create(&scratch, &["--full", "full.iso"]).failure("reading manifests");
+}
+
+#[test]
+fn versions_that_nobody_tells_have_to_be_given() {
+    let scratch = scratch("disconnected");
+    let text = String::from_utf8(scratch.read("manifests/infraenv.yaml")).unwrap();
+    scratch.write("manifests/infraenv.yaml", text.replace("  osImageVersion: \"4.16\"\n", ""));
+    scratch.write("base.iso", crate::recipe().version("9.6.20251023-0").build());
+    create(&scratch, &["--full", "full.iso"]).failure("the version of OpenShift is missing");
+    create(&scratch, &["--full", "full.iso", "--openshift-version", "later"])
+        .failure("--openshift-version: error: \"later\" is no version");
+    create(&scratch, &["--full", "full.iso", "--openshift-version", "4.20"]).success();
+}
+
+#[test]
+fn what_is_there_already_stays() {
+    let scratch = scratch("disconnected");
+    scratch.write("full.iso", "mine");
+    create(&scratch, &["--minimal", "minimal.iso", "--full", "full.iso", "--rootfs-url", ROOTFS])
+        .failure("full.iso is there already");
+    assert_eq!(scratch.read("full.iso"), b"mine");
+    assert!(!scratch.has("minimal.iso"));
+}
+
+#[test]
+fn wrong_usage_is_told_as_such() {
+    let scratch = scratch("disconnected");
+    create(&scratch, &[]).usage("--full <FILE>|--minimal <FILE>");
+    let line = format!("discovery create --base base.iso --service-url {SERVICE} --full full.iso");
+    scratch.kindling(&line).usage("--infra-env-id");
+    create(&scratch, &["--minimal", "minimal.iso"]).failure("--rootfs-url is missing");
+    create(&scratch, &["--per-host", "hosts", "--rootfs-url", ROOTFS])
+        .failure("no host has a network of its own");
+    create(&scratch, &["--full", "a.iso", "--minimal", "a.iso", "--rootfs-url", ROOTFS]).failure("twice");
+}
+
+#[test]
+fn a_live_image_that_is_none_is_refused() {
+    let scratch = scratch("disconnected");
+    scratch.write("base.iso", "no image");
+    create(&scratch, &["--full", "full.iso"]).failure("base.iso");
+    scratch.write("base.iso", &*crate::BASE);
+    create(&scratch, &["--full", "full.iso"]).success();
+    scratch.remove("base.iso");
+    std::fs::rename(scratch.path("full.iso"), scratch.path("base.iso")).unwrap();
+    create(&scratch, &["--full", "full.iso"]).failure("base.iso");
+}
+
+/// Runs a command line with a limit to the length of files, in blocks of 512 bytes.
+fn limited(scratch: &Scratch, blocks: usize, line: &str) -> Run {
+    let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec {} {line}", env!("CARGO_BIN_EXE_kindling"));
+    Run::new("sh", scratch.folder()).args(["-c", &script])
+}
+
+#[test]
+fn without_room_nothing_is_left() {
+    let scratch = scratch("bonded");
+    let before = scratch.names();
+    // The small files have room, the large ones have none.
+    let line = format!(
+        "discovery create --manifests manifests --base base.iso --service-url {SERVICE} --pxe out/pxe --full full.iso \
+         --per-host out/hosts --rootfs-url {ROOTFS}"
+    );
+    limited(&scratch, 1000, &line).output().failure("File too large");
+    assert_eq!(scratch.names(), before);
+    assert!(!scratch.has("out"));
+    create(&scratch, &["--full", "/proc/full.iso"]).failure("/proc/full.iso");
+    create(&scratch, &["--full", "base.iso/full.iso"]).failure("base.iso");
+}
