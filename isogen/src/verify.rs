@@ -239,7 +239,7 @@ impl BaseImage {
         match self.require_pristine() {
             Err(Error::Customized { what, .. }) => {
                 return Ok(Outcome::Skipped(format!(
-                    "{what} were customised, the digest is of the image before"
+                    "customised: {what}; the digest is of the image before"
                 )));
             }
             Err(_) => return Ok(Outcome::Skipped("the image's areas cannot be read".into())),

@@ -1,9 +1,12 @@
 //! The way of requests for images that were answered a moment ago: past all that finds out what a request means.
 
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Instant;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::Response;
 use tower::Service;
@@ -38,6 +41,26 @@ impl App {
         let response = images.again(request)?;
         images.metrics().answered(Area::Images, response.status(), begun.elapsed());
         Some(response)
+    }
+}
+
+/// For servers of others. Bytes are read into buffers: such a server may look at them.
+impl<B> Service<axum::http::Request<B>> for App
+where
+    B: hyper::body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<axum::BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: axum::http::Request<B>) -> Self::Future {
+        let app = self.clone();
+        Box::pin(async move { Ok(app.answer(request.map(Body::new)).await) })
     }
 }
 

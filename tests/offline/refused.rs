@@ -1,5 +1,7 @@
 //! Inputs that are no good: what is said of them, and that nothing is written.
 
+use fixtures::OperatingSystem;
+
 use crate::support::{Run, Scratch, each};
 use crate::{ROOTFS, SERVICE, create, scratch};
 
@@ -196,6 +198,10 @@ fn versions_that_nobody_tells_have_to_be_given() {
     create(&scratch, &["--full", "full.iso", "--openshift-version", "later"])
         .failure("--openshift-version: error: \"later\" is no version");
     create(&scratch, &["--full", "full.iso", "--openshift-version", "4.20"]).success();
+    let rhcos = crate::recipe().operating_system(OperatingSystem::Rhcos).version("416.94.202410010000-0");
+    scratch.write("base.iso", rhcos.build());
+    let text = create(&scratch, &["--full", "told.iso"]).printed();
+    assert!(text.contains("OpenShift version: 4.16\n"), "{text}");
 }
 
 #[test]

@@ -67,7 +67,7 @@ impl Piece {
 }
 
 /// A body of pieces of a plan.
-pub(super) struct PlanBody {
+pub(crate) struct PlanBody {
     plan: Arc<Plan>,
     pieces: std::vec::IntoIter<Piece>,
     /// The rest of the range that is being sent.
@@ -101,6 +101,15 @@ enum Next {
 }
 
 impl PlanBody {
+    /// A body of one range.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the base is not what it was when it was opened.
+    pub(crate) fn of_range(plan: Arc<Plan>, range: Range<u64>, mode: BodyMode) -> io::Result<Self> {
+        Self::new(plan, vec![Piece::Range(range)], mode)
+    }
+
     /// A body of these pieces.
     ///
     /// # Errors

@@ -22,7 +22,8 @@ use chrono::{DateTime, SubsecRound, Utc};
 use isogen::Plan;
 
 pub use body::BodyMode;
-use body::{Piece, PlanBody};
+use body::Piece;
+pub(crate) use body::PlanBody;
 use conditional::{Outcome, Validators};
 use multipart::Parts;
 use range::{RangeRequest, Selection};

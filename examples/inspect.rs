@@ -1,0 +1,30 @@
+//! Tells what an image is and what somebody has put into it: `cargo run --example inspect -- IMAGE.iso`.
+
+use std::error::Error;
+use std::fmt::Write;
+
+use ignition::summary::Summary;
+use isogen::BaseImage;
+
+pub(crate) fn describe(path: &str) -> Result<String, Box<dyn Error>> {
+    let image = BaseImage::open(path)?;
+    let found = image.inspect()?;
+    let mut text = String::new();
+    writeln!(text, "{}, format of {}", found.volume.id, found.generation)?;
+    let layout = found.new_layout.as_deref().unwrap_or("as it was mastered");
+    writeln!(text, "layout: {layout}")?;
+    if let Some(config) = found.ignition_area.as_ref().and_then(|area| area.config.as_deref()) {
+        let summary = Summary::of(config)?;
+        writeln!(text, "config: {}", serde_json::to_string(&summary)?)?;
+    }
+    for check in image.verify()? {
+        writeln!(text, "{}: {:?}", check.name, check.outcome)?;
+    }
+    Ok(text)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let path = std::env::args().nth(1).ok_or("usage: inspect IMAGE.iso")?;
+    print!("{}", describe(&path)?);
+    Ok(())
+}

@@ -1,0 +1,43 @@
+//! Makes the discovery ISO of a directory of manifests:
+//! `cargo run --example offline_iso -- BASE.iso MANIFESTS SERVICE_URL OUTPUT.iso`.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use ignition::discovery::{HttpUrl, ImageReference, Service};
+use ignition::network::KeyfileCache;
+use isogen::BaseImage;
+use kindling::discovery::{Draft, Form, ImageSet, Surroundings};
+use kindling::manifests::Manifests;
+
+/// Makes the image, and gives what there is to say about the manifests.
+pub(crate) fn make(
+    base: &str,
+    manifests: &str,
+    service: &str,
+    output: &str,
+) -> Result<String, Box<dyn Error>> {
+    let cache = KeyfileCache::new(64 << 20);
+    let (draft, mut findings) = Manifests::read(manifests)?.draft(None, Draft::default());
+    findings.append(draft.check(&cache));
+    if findings.is_fatal() {
+        return Err(findings.to_string().into());
+    }
+    let agent =
+        ImageReference::parse("agent", "quay.io/edge-infrastructure/assisted-installer-agent:latest")?;
+    let service = Service::new(HttpUrl::parse("service", service)?, agent);
+    let inputs =
+        draft.inputs(&Surroundings { service, version: None }).map_err(|findings| findings.to_string())?;
+    let images = ImageSet::new(Arc::new(BaseImage::open(base)?), inputs, &cache)?;
+    images.plan(&Form::Full {})?.write_file(output)?;
+    Ok(findings.to_string())
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [base, manifests, service, output] = arguments.as_slice() else {
+        return Err("usage: offline_iso BASE.iso MANIFESTS SERVICE_URL OUTPUT.iso".into());
+    };
+    eprint!("{}", make(base, manifests, service, output)?);
+    Ok(())
+}

@@ -1,0 +1,38 @@
+//! A live image out of a bucket, fetched once, verified and kept:
+//! `cargo run --example s3_bases -- s3://BUCKET/KEY DIRECTORY`.
+//!
+//! Credentials and endpoint are in the usual variables: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`,
+//! `S3_ENDPOINT_URL`.
+
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+
+use kindling::images::library::{Base, Library, LibrarySettings};
+use kindling::images::{CpuArchitecture, ImageType, OsImage};
+
+/// The live image of a URL, kept in a directory.
+pub(crate) async fn base(url: &str, directory: &Path) -> Result<Arc<Base>, Box<dyn Error>> {
+    let image = OsImage {
+        openshift_version: "4.18".to_owned(),
+        cpu_architecture: CpuArchitecture::X86_64,
+        url: url.to_owned(),
+        version: "418.94.1".to_owned(),
+        image_type: ImageType::Full,
+        sha256: None,
+    };
+    let library = Library::open(LibrarySettings::new(directory), [image.clone()])?;
+    Ok(library.base(&image).await?)
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [url, directory] = arguments.as_slice() else {
+        return Err("usage: s3_bases s3://BUCKET/KEY DIRECTORY".into());
+    };
+    let base = base(url, Path::new(directory)).await?;
+    let digest = base.digest().map(|digest| digest.to_string()).unwrap_or_default();
+    println!("{}: {digest}", base.image().volume().id());
+    Ok(())
+}

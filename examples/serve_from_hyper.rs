@@ -1,0 +1,56 @@
+//! Serves one image from a hyper server of one's own, with ranges, conditions and resume:
+//! `cargo run --example serve_from_hyper -- IMAGE.iso CONFIG.ign`.
+//!
+//! The image that is served has the config in it; it is never written anywhere.
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::sync::Arc;
+
+use chrono::Utc;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use isogen::{Archive, BaseImage, Edits, Encoding};
+use kindling::http::{BodyMode, Content};
+use tokio::net::TcpListener;
+
+/// The image with a config, as something to be served.
+pub(crate) fn content(base: &str, config: Vec<u8>) -> Result<Content, Box<dyn Error>> {
+    let mut archive = Archive::new();
+    archive.insert("config.ign", config);
+    let plan = BaseImage::open(base)?.plan(&Edits::new().archive(archive.pack(Encoding::Gzip)?))?;
+    let etag = format!("\"{}\"", plan.identity()?);
+    let name = Some("discovery.iso".to_owned());
+    Ok(Content::new(Arc::new(plan), etag, Utc::now(), "application/x-iso9660-image", name))
+}
+
+/// Answers everybody, until it is dropped.
+pub(crate) async fn serve(listener: TcpListener, content: Content) -> std::io::Result<()> {
+    loop {
+        let (stream, _) = listener.accept().await?;
+        let content = content.clone();
+        let answer = service_fn(move |request: Request<Incoming>| {
+            let (method, headers, version) = (request.method(), request.headers(), request.version());
+            let response: Response<_> = content.respond_in(BodyMode::Read, method, headers, version);
+            std::future::ready(Ok::<_, Infallible>(response))
+        });
+        tokio::spawn(
+            async move { http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await },
+        );
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [base, config] = arguments.as_slice() else {
+        return Err("usage: serve_from_hyper IMAGE.iso CONFIG.ign".into());
+    };
+    let content = content(base, std::fs::read(config)?)?;
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    println!("http://{}/", listener.local_addr()?);
+    Ok(serve(listener, content).await?)
+}

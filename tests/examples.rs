@@ -1,0 +1,147 @@
+//! The programs of `examples/`, run: each is what its users start from.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+#![allow(dead_code, reason = "their main functions are for those who run them alone")]
+
+#[path = "../examples/embed_inventory.rs"]
+mod embed_inventory;
+#[path = "../examples/inspect.rs"]
+mod inspect;
+#[path = "../ignition/examples/keyfiles.rs"]
+mod keyfiles;
+#[path = "../ignition/examples/merge.rs"]
+mod merge;
+#[path = "../examples/offline_iso.rs"]
+mod offline_iso;
+#[path = "../examples/s3_bases.rs"]
+mod s3_bases;
+#[path = "../examples/serve_from_hyper.rs"]
+mod serve_from_hyper;
+
+use std::path::Path;
+use std::process::Command;
+use std::{env, fs};
+
+use fixtures::{Architecture, Era, Recipe};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+
+const CONFIG: &str = r#"{"ignition": {"version": "3.3.0"}}"#;
+
+/// A directory with a live image.
+fn place() -> (TempDir, String) {
+    let place = TempDir::new().unwrap();
+    let base = place.path().join("base.iso");
+    fs::write(&base, Recipe::new(Architecture::X86_64, Era::E2024_12).with_program().build()).unwrap();
+    let base = base.to_str().unwrap().to_owned();
+    (place, base)
+}
+
+fn manifests() -> String {
+    format!("{}/tests/offline/manifests/bonded", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn an_iso_is_made_offline_and_looked_into() {
+    let (place, base) = place();
+    let output = place.path().join("discovery.iso");
+    let output = output.to_str().unwrap();
+    let said = offline_iso::make(&base, &manifests(), "http://192.0.2.1:8090", output).unwrap();
+    assert_eq!(said, "");
+    let text = inspect::describe(output).unwrap();
+    assert!(text.contains("layout: as it was mastered") && text.contains("agent.service"), "{text}");
+    let before = inspect::describe(&base).unwrap();
+    assert!(!before.contains("config:"), "{before}");
+    let error = offline_iso::make(&base, &manifests(), "no url", "unused").unwrap_err().to_string();
+    assert!(error.contains("no url"), "{error}");
+}
+
+#[test]
+fn configs_are_merged_and_keyfiles_generated() {
+    let child = r#"{"ignition": {"version": "3.4.0"}, "storage": {"files": [{"path": "/a"}]}}"#;
+    let merged = merge::merged(("parent", CONFIG.as_bytes()), ("child", child.as_bytes())).unwrap();
+    let document = "interfaces: [{name: eth0, type: ethernet, state: up}]";
+    let (files, _) = keyfiles::keyfiles(document, "52:54:00:AA:BB:01=eth0\n").unwrap();
+    assert!(files.contains("eth0.nmconnection"), "{files}");
+    assert!(merged.config.contains("\"/a\"") && merged.config.contains("3.4.0"), "{}", merged.config);
+}
+
+#[tokio::test]
+async fn a_hyper_server_serves_ranges_of_an_image() {
+    let (_place, base) = place();
+    let content = serve_from_hyper::content(&base, CONFIG.into()).unwrap();
+    let bytes = content.plan().read_all(1 << 30).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let server = tokio::spawn(serve_from_hyper::serve(listener, content));
+    let part = reqwest::Client::new().get(&url).header("range", "bytes=32768-34815").send().await.unwrap();
+    assert_eq!(part.status(), 206);
+    assert_eq!(part.bytes().await.unwrap(), bytes[32_768..34_816]);
+    let whole = reqwest::get(&url).await.unwrap().bytes().await.unwrap();
+    assert!(whole == bytes);
+    server.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_application_has_the_service_in_it() {
+    let (place, base) = place();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let origin = format!("http://{}", listener.local_addr().unwrap());
+    let application = embed_inventory::application(&base, place.path(), &origin).await.unwrap();
+    let server = tokio::spawn(kindling::http::serve(listener, application, std::future::pending()));
+    let about = reqwest::get(format!("{origin}/about")).await.unwrap().text().await.unwrap();
+    assert_eq!(about, "an application");
+    let secret = r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#;
+    let body = json!({"name": "a", "openshift_version": "4.18", "pull_secret": secret});
+    let made = reqwest::Client::new()
+        .post(format!("{origin}/api/assisted-install/v2/infra-envs"))
+        .json(&body)
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(made.status(), 201);
+    let made: Value = made.json().await.unwrap();
+    let url = format!("{origin}/i/{}/full.iso", made["id"].as_str().unwrap());
+    let image = reqwest::get(&url).await.unwrap();
+    assert_eq!(image.status(), 200);
+    let len = image.content_length().unwrap();
+    assert_eq!(image.bytes().await.unwrap().len() as u64, len);
+    server.abort();
+}
+
+/// The endpoint and the credentials are in variables, so that this has a process of its own.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "the process that another test starts"]
+async fn process_with_a_bucket() {
+    let (url, directory) = (env::var("EXAMPLE_URL").unwrap(), env::var("EXAMPLE_DIRECTORY").unwrap());
+    let base = s3_bases::base(&url, Path::new(&directory)).await.unwrap();
+    println!("digest {}", base.digest().unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_live_image_comes_out_of_a_bucket() {
+    let Ok(endpoint) = env::var("KINDLING_TEST_S3") else {
+        assert!(env::var_os("KINDLING_REQUIRE_TOOLS").is_none(), "KINDLING_TEST_S3 is not set");
+        eprintln!("NOTICE: no S3 (KINDLING_TEST_S3); not tested");
+        return;
+    };
+    let (place, base) = place();
+    let bytes = fs::read(&base).unwrap();
+    let digest = isogen::Digest::of(&bytes);
+    let bucket = format!("{endpoint}/examples-{}", std::process::id());
+    let client = reqwest::Client::new();
+    for request in [client.put(&bucket), client.put(format!("{bucket}/base.iso")).body(bytes)] {
+        let response = request.send().await.unwrap();
+        assert!(response.status().is_success(), "{}", response.status());
+    }
+    let output = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "process_with_a_bucket", "--ignored", "--nocapture"])
+        .env("EXAMPLE_URL", format!("s3://examples-{}/base.iso", std::process::id()))
+        .env("EXAMPLE_DIRECTORY", place.path().join("kept"))
+        .env("S3_ENDPOINT_URL", &endpoint)
+        .envs([("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b"), ("AWS_REGION", "us-east-1")])
+        .output();
+    let text = String::from_utf8_lossy(&output.unwrap().stdout).into_owned();
+    assert!(text.contains(&format!("digest {digest}")), "{text}");
+}
