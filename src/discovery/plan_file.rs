@@ -242,3 +242,49 @@ fn archive(field: &'static str, text: &str) -> Result<Packed, PlanFileError> {
     let bytes = STANDARD.decode(text).map_err(|source| PlanFileError::Base64 { field, source })?;
     Ok(Packed::from_encoded(bytes.into()))
 }
+
+#[cfg(test)]
+mod tests {
+    use isogen::Source;
+
+    use super::*;
+
+    fn file() -> String {
+        let stamp = Stamp { size: 5, sha256: Digest::of(b"12345") };
+        let file = PlanFile {
+            kindling_plan: VERSION,
+            made_by: "a test".to_owned(),
+            image: Form::Minimal { rootfs_url: "http://192.0.2.1/rootfs".to_owned() },
+            base: stamp,
+            result: stamp,
+            config: STANDARD.encode("config"),
+            network: String::new(),
+            nmstatectl: true,
+            kernel_arguments: KernelArguments::parse(r#"[{"operation": "append", "value": "quiet"}]"#)
+                .unwrap(),
+        };
+        file.to_json().unwrap()
+    }
+
+    #[test]
+    fn a_file_is_read_as_it_was_written() {
+        let text = file();
+        let read = PlanFile::parse(text.as_bytes()).unwrap();
+        assert_eq!(read.to_json().unwrap(), text);
+        assert!(!format!("{read:?}").contains("config"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_change_is_read_or_refused(at in 0..2000usize, with in "[0-9a-z{}:,\"]{0,6}") {
+            let mut text = file();
+            let at = at % text.len();
+            text.replace_range(at..=at, &with);
+            if let Ok(file) = PlanFile::parse(text.as_bytes()) {
+                let base = fixtures::Recipe::all().next().unwrap().build();
+                let base = BaseImage::from_source(Source::from_bytes("base", base)).unwrap();
+                proptest::prop_assert!(file.plan(&base).is_err());
+            }
+        }
+    }
+}

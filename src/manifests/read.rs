@@ -236,4 +236,47 @@ mod tests {
             assert!(error.starts_with(message), "{text:?}: {error}");
         }
     }
+
+    /// A manifest with everything that is looked at.
+    const SITE: &str = include_str!("../../tests/offline/manifests/bonded/infraenv.yaml");
+    const HOSTS: &str = include_str!("../../tests/offline/manifests/bonded/nmstate.yaml");
+
+    /// Reads texts, and looks at all that they say.
+    fn look(texts: &[&str]) {
+        let mut manifests = Manifests::default();
+        for text in texts {
+            if let Err(error) = manifests.add("a.yaml", text) {
+                assert!(error.to_string().starts_with("a.yaml"), "{error}");
+            }
+        }
+        let (draft, mut findings) = manifests.draft(None, crate::discovery::Draft::default());
+        findings.append(draft.check(&ignition::network::KeyfileCache::default()));
+        let lines = texts.iter().map(|text| text.lines().count()).max().unwrap_or_default();
+        for finding in findings.as_slice() {
+            assert!(finding.place.line.is_none_or(|line| line <= lines.max(1)), "{finding}");
+            assert!(!finding.to_string().contains('\n'), "{finding}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "[a-z:{}\\[\\]&*!|>\\-# \n\"',]{0,200}") {
+            look(&[&text]);
+            look(&[&format!("kind: InfraEnv\nspec:\n  {text}"), HOSTS]);
+        }
+
+        #[test]
+        fn any_change_of_a_manifest_is_read_or_refused(
+            at in 0..1usize << 16, len in 0..40usize, with in "[a-z0-9:{}\\[\\]\\- \n\"]{0,20}", is_host in proptest::bool::ANY,
+        ) {
+            let mut texts = [SITE.to_owned(), HOSTS.to_owned()];
+            let text = &mut texts[usize::from(is_host)];
+            let at = at % text.len();
+            let end = (at + len).min(text.len());
+            if text.is_char_boundary(at) && text.is_char_boundary(end) {
+                text.replace_range(at..end, &with);
+            }
+            look(&[&texts[0], &texts[1]]);
+        }
+    }
 }
