@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use chrono::{DateTime, NaiveDateTime, SecondsFormat, SubsecRound, Utc};
+use chrono::{DateTime, NaiveDateTime, SecondsFormat, SubsecRound, TimeDelta, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
@@ -32,6 +32,14 @@ impl Micros {
     #[must_use]
     pub fn now() -> Self {
         Self(Some(Utc::now().trunc_subsecs(6)))
+    }
+
+    /// The time of a change after another one: later by a second at least, also where the clock was set back meanwhile, so
+    /// that clients who go by dates of whole seconds see it.
+    #[must_use]
+    pub fn later_than(self) -> Self {
+        let next = self.0.map(|before| before + TimeDelta::seconds(1));
+        Self(Self::now().0.max(next))
     }
 }
 

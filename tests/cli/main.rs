@@ -11,6 +11,7 @@
 )]
 
 mod auth;
+mod clock;
 mod crash;
 mod demo;
 mod downloads;

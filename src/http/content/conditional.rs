@@ -17,7 +17,7 @@ const MAX_TAGS: usize = 256;
 pub(super) struct Validators<'a> {
     /// Its entity tag: strong, with the quotes.
     pub(super) etag: &'a str,
-    /// When it changed, in whole seconds and never later than now.
+    /// When it changed, in whole seconds. Later than now where the clock was set back.
     pub(super) modified: DateTime<Utc>,
     /// When it is asked for.
     pub(super) now: DateTime<Utc>,

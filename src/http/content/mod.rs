@@ -64,7 +64,7 @@ impl Content {
         media_type: &'static str,
         file_name: Option<String>,
     ) -> Self {
-        let modified = changed_at.min(Utc::now()).trunc_subsecs(0);
+        let modified = changed_at.trunc_subsecs(0);
         let mut identity = HeaderMap::new();
         identity.insert(header::CACHE_CONTROL, CACHE_CONTROL);
         put(&mut identity, header::ETAG, HeaderValue::from_str(&etag).ok());
@@ -123,7 +123,22 @@ impl Content {
         headers: &HeaderMap,
         version: Version,
     ) -> Response<Body> {
-        let validators = Validators { etag: &self.etag, modified: self.modified, now: Utc::now() };
+        let now = Utc::now();
+        let mut response = self.respond_at(now, mode, (method, headers, version));
+        if self.modified > now {
+            // The clock was set back. No answer may tell of a change that is still to come (RFC 9110, 8.8.2.1).
+            response.headers_mut().remove(header::LAST_MODIFIED);
+        }
+        response
+    }
+
+    fn respond_at(
+        &self,
+        now: DateTime<Utc>,
+        mode: BodyMode,
+        (method, headers, version): (&Method, &HeaderMap, Version),
+    ) -> Response<Body> {
+        let validators = Validators { etag: &self.etag, modified: self.modified, now };
         match validators.evaluate(headers) {
             Outcome::Failed => return refusal(StatusCode::PRECONDITION_FAILED),
             Outcome::NotModified => return self.not_modified(),

@@ -39,7 +39,7 @@ impl Inventory {
                         url_token: token.clone(),
                         token_key,
                         image_generation: record.image_generation + 1,
-                        image_changed_at: now,
+                        image_changed_at: record.image_changed_at.later_than(),
                         updated_at: now,
                         ..record
                     };

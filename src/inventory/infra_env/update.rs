@@ -90,7 +90,7 @@ fn with_image(before: &InfraEnvRecord, image: ImageSource) -> InfraEnvRecord {
     InfraEnvRecord {
         image,
         image_generation: before.image_generation + 1,
-        image_changed_at: now,
+        image_changed_at: before.image_changed_at.later_than(),
         updated_at: now,
         ..before.clone()
     }
