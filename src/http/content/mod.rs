@@ -23,6 +23,7 @@ use isogen::Plan;
 
 pub use body::BodyMode;
 use body::{Piece, PlanBody};
+pub(in crate::http) use conditional::is_known;
 use conditional::{Outcome, Validators};
 use multipart::Parts;
 use range::{RangeRequest, Selection};

@@ -1,0 +1,246 @@
+// The list of infra-envs. Of one that is open, its images, findings and readers are shown, and the latter move.
+
+import { api } from "./api.js";
+import { badge, byId, copyButton, element, fromTemplate, humanBytes, progressBar, showProblem, tell } from "./dom.js";
+
+/** More are not shown at once: whoever has thousands looks for one. */
+const MOST_SHOWN = 200;
+
+const USES = {
+  "full.iso": "With the root file system",
+  "minimal.iso": "Fetches the root file system",
+  "script.ipxe": "iPXE script: starts the three below",
+  kernel: "Kernel",
+  initrd: "Initrd, with config and networks",
+  rootfs: "Root file system",
+};
+
+let infraEnvs = [];
+/** Cards that were made, by id: what is open stays open when the list is read again. */
+const cards = new Map();
+
+/** Reads the list again. */
+export async function refresh() {
+  infraEnvs = await api.infraEnvs();
+  infraEnvs.sort((one, other) => other.created_at.localeCompare(one.created_at));
+  const ids = new Set(infraEnvs.map((infraEnv) => infraEnv.id));
+  for (const id of cards.keys()) if (!ids.has(id)) cards.delete(id);
+  await Promise.all(infraEnvs.map((infraEnv) => cards.get(infraEnv.id)?.update(infraEnv)));
+  show();
+}
+
+/** Shows the part of the list that the filter names. */
+export function show() {
+  const wanted = byId("filter").value.trim().toLowerCase();
+  const fits = ({ name, id }) => name.toLowerCase().includes(wanted) || id.includes(wanted);
+  const found = infraEnvs.filter(fits);
+  const shown = found.slice(0, MOST_SHOWN);
+  byId("infra-envs").replaceChildren(...shown.map((infraEnv) => cardOf(infraEnv).root));
+  byId("count").textContent = infraEnvs.length;
+  const nothing = byId("nothing");
+  nothing.hidden = found.length > 0 && shown.length === found.length;
+  nothing.textContent =
+    infraEnvs.length === 0 ? "There is none yet."
+    : found.length === 0 ? "None is called so."
+    : `The newest ${shown.length} of ${found.length} are shown. The filter finds the others.`;
+}
+
+/** Opens the card of an infra-env, wherever it is, and goes to it. */
+export async function open(id) {
+  const infraEnv = infraEnvs.find((infraEnv) => infraEnv.id === id);
+  if (!infraEnv) return;
+  const card = cardOf(infraEnv);
+  if (!card.root.isConnected) byId("infra-envs").prepend(card.root);
+  await card.open();
+  card.opener.focus();
+}
+
+/** Asks again for what changes by itself. */
+export async function follow() {
+  await Promise.all([...cards.values()].map((card) => card.follow()));
+}
+
+function cardOf(infraEnv) {
+  if (!cards.has(infraEnv.id)) cards.set(infraEnv.id, new Card(infraEnv));
+  return cards.get(infraEnv.id);
+}
+
+class Card {
+  constructor(infraEnv) {
+    [this.root, this.slots] = fromTemplate("infra-env");
+    this.opener = this.root.querySelector(".opener");
+    this.inside = this.root.querySelector(".inside");
+    this.inside.id = `inside-${infraEnv.id}`;
+    this.opener.setAttribute("aria-controls", this.inside.id);
+    this.opener.addEventListener("click", () => (this.isOpen ? this.close() : this.open()));
+    this.slots.delete.addEventListener("click", () => confirmDeletion(this.infraEnv, this.slots.delete));
+    this.head(infraEnv);
+  }
+
+  get isOpen() {
+    return !this.inside.hidden;
+  }
+
+  head(infraEnv) {
+    this.infraEnv = infraEnv;
+    this.slots.name.textContent = infraEnv.name;
+    this.slots.facts.textContent =
+      [infraEnv.openshift_version, infraEnv.cpu_architecture, infraEnv.type].filter(Boolean).join(" · ");
+  }
+
+  async open() {
+    this.inside.hidden = false;
+    this.opener.setAttribute("aria-expanded", "true");
+    history.replaceState(null, "", `#${this.infraEnv.id}`);
+    await this.load();
+  }
+
+  close() {
+    this.inside.hidden = true;
+    this.opener.setAttribute("aria-expanded", "false");
+    history.replaceState(null, "", location.pathname);
+  }
+
+  /** Takes over how the infra-env is now. */
+  async update(infraEnv) {
+    this.head(infraEnv);
+    if (this.isOpen) await this.load();
+  }
+
+  async load() {
+    this.slots.about.replaceChildren(...about(this.infraEnv));
+    await this.attempt(async () => {
+      await Promise.all([this.listFiles(), this.listFindings(), this.listReaders()]);
+    });
+  }
+
+  async follow() {
+    if (!this.isOpen || !this.root.isConnected) return;
+    await this.attempt(async () => {
+      // What has links and buttons is left alone once it is complete.
+      if (!this.isReady) await this.listFiles();
+      await this.listReaders();
+    });
+  }
+
+  async attempt(work) {
+    const problem = await work().then(() => null, (problem) => problem);
+    // Said once, not each second.
+    if (problem?.message !== this.said) showProblem(this.slots.problem, problem);
+    this.said = problem?.message;
+  }
+
+  async listFiles() {
+    const listing = await api.files(this.infraEnv);
+    this.isReady = listing.ready;
+    this.slots.waiting.hidden = listing.ready;
+    const script = { name: "script.ipxe", url: listing.script_url };
+    const images = listing.files.filter((file) => file.name.endsWith(".iso"));
+    const others = listing.files.filter((file) => !file.name.endsWith(".iso"));
+    this.slots.files.replaceChildren(...[...images, script, ...others].map(fileRow));
+  }
+
+  async listFindings() {
+    const { network, ignition } = await api.preflight(this.infraEnv);
+    const machines = JSON.parse(this.infraEnv.static_network_config || "[]");
+    const items = [...network.map((finding) => ofMachine(finding, machines)), ...ignition.map(ofOverride)];
+    const none = machines.length ? `None, in ${plural(machines.length, "machine")}.` : "None. There are no static networks.";
+    const list = items.length ? element("ul", { className: "findings" }, ...items) : element("p", { className: "empty" }, none);
+    this.slots.findings.replaceChildren(list);
+  }
+
+  async listReaders() {
+    const { readers } = await api.bootTrace(this.infraEnv);
+    this.slots.nobody.hidden = readers.length > 0;
+    this.slots.trace.hidden = readers.length === 0;
+    this.slots.readers.replaceChildren(...readers.map(readerRow));
+  }
+}
+
+const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+
+/** A cell that knows what column it is in, for narrow screens, where columns are not seen. */
+const cell = (column, ...children) => element("td", { "data-column": column }, ...children);
+
+function about({ id, created_at, pull_secret_set, ssh_authorized_key, kernel_arguments }) {
+  const facts = [
+    ["Id", element("code", {}, id), " ", copyButton(id, "Copy the id")],
+    ["Made", new Date(created_at).toLocaleString()],
+    ["Pull secret", pull_secret_set ? "set" : "none"],
+    ["SSH keys", `${(ssh_authorized_key ?? "").split("\n").filter(Boolean).length}`],
+    ["Kernel arguments", JSON.parse(kernel_arguments || "[]").map(argument).join(", ") || "none"],
+  ];
+  return facts.map(([name, ...value]) => element("div", {}, element("dt", {}, name), element("dd", {}, ...value)));
+}
+
+const argument = ({ operation, value }) => (operation === "append" ? value : `${operation} ${value}`);
+
+function fileRow({ name, url, sha256_url, size, error }) {
+  const link = element("a", { href: url, download: "" }, name);
+  const digest = sha256_url && element("a", { href: sha256_url, className: "small", "aria-label": `SHA-256 of ${name}` }, "SHA-256");
+  return element("tr", {},
+    element("th", { scope: "row" }, link, element("span", { className: "hint" }, error ?? USES[name] ?? "")),
+    cell("Size", size === undefined ? "" : sizeOf(size)),
+    cell("URL", element("code", { className: "url" }, url)),
+    cell("", element("span", { className: "tools" }, digest, copyButton(url, `Copy the URL of ${name}`))),
+  );
+}
+
+const sizeOf = (bytes) => element("span", {},
+  element("data", { value: bytes }, humanBytes(bytes)),
+  element("span", { className: "hint" }, `${bytes.toLocaleString("en")} B`));
+
+/** A finding in the network of a machine: machines are named by their addresses, as their files are not kept. */
+function ofMachine({ severity, message, host, path, line }, machines) {
+  const machine = machines[host];
+  const addresses = (machine?.mac_interface_map ?? []).map((map) => map.mac_address).join(", ");
+  const text = line === null ? undefined : machine?.network_yaml.split("\n")[line - 1]?.trim();
+  const place = [`Machine ${host + 1}`, addresses && ` (${addresses})`, line === null ? "" : `, line ${line}`, path && `, ${path}`];
+  return finding(severity, message, place.join(""), text);
+}
+
+const ofOverride = ({ severity, message, pointer, line }) =>
+  finding(severity, message, `Ignition override${line ? `, line ${line}` : ""}${pointer ? `, ${pointer}` : ""}`);
+
+/** A finding, with the line that it is about. */
+export function finding(severity, message, place, text) {
+  return element("li", {},
+    badge(severity), element("span", {}, message),
+    element("span", { className: "hint" }, place),
+    text ? element("code", {}, text) : null);
+}
+
+function readerRow({ client, machine, file, state, size, percent, bytes_sent, answers, last_range, last_at }) {
+  const label = `How much of ${file} ${client} has read`;
+  const range = `${last_range.first.toLocaleString("en")}–${last_range.last.toLocaleString("en")}`;
+  return element("tr", {},
+    element("th", { scope: "row" }, client, machine ? element("span", { className: "hint" }, machine) : null),
+    cell("File", file, element("span", { className: "hint" }, humanBytes(size))),
+    cell("Read", element("span", { className: "meter" }, progressBar(label, percent, 100), element("span", { className: "percent" }, `${percent} %`)),
+      element("span", { className: "hint" }, `${humanBytes(bytes_sent)} in ${plural(answers, "answer")}`)),
+    cell("State", badge(state), element("span", { className: "hint" }, new Date(last_at).toLocaleTimeString())),
+    cell("Last range", last_range.file ?? "", element("span", { className: "hint" }, range)),
+  );
+}
+
+/** Asks whether an infra-env shall go, and lets it go. */
+function confirmDeletion(infraEnv, asked) {
+  const dialog = byId("deletion");
+  const problem = dialog.querySelector(".problem");
+  dialog.querySelector("[data-slot=name]").textContent = infraEnv.name;
+  showProblem(problem, null);
+  byId("keep").onclick = () => dialog.close();
+  byId("delete").onclick = async () => {
+    try {
+      await api.delete(infraEnv);
+      dialog.close();
+      history.replaceState(null, "", location.pathname);
+      await refresh();
+      tell(`${infraEnv.name} was deleted.`);
+    } catch (refusal) {
+      showProblem(problem, refusal);
+    }
+  };
+  dialog.onclose = () => (asked.isConnected ? asked : byId("new")).focus();
+  dialog.showModal();
+}
