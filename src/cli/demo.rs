@@ -24,8 +24,9 @@ use crate::inventory::{Inventory, Settings};
 
 /// The live image of the demonstration, of those that tests run on.
 const RECIPE: &str = "2024-12.x86_64";
-/// The version of OpenShift that it is said to be for.
-const VERSION: &str = "4.18";
+/// The version of OpenShift that it is said to be for: the last whose images with static networks need no program out of the
+/// live system. This one has none.
+const VERSION: &str = "4.17";
 
 /// Serve throw-away data, with commands to try
 ///
@@ -77,7 +78,7 @@ async fn services(directory: &Path, origin: &str) -> Result<(Inventory, ImageSer
     let images = json!([{
         "openshift_version": VERSION,
         "cpu_architecture": "x86_64",
-        "version": "418.94.202412010000-0",
+        "version": "417.94.202412010000-0",
         "url": format!("file://{}", base.display()),
     }]);
     let catalogue = Catalogue::parse(&images.to_string())?;

@@ -9,9 +9,8 @@ const MOST_SHOWN = 200;
 const USES = {
   "full.iso": "With the root file system",
   "minimal.iso": "Fetches the root file system",
-  "script.ipxe": "iPXE script: starts the three below",
-  kernel: "Kernel",
-  initrd: "Initrd, with config and networks",
+  "script.ipxe": "For iPXE: boots what is below",
+  initrd: "With config and networks",
   rootfs: "Root file system",
 };
 
@@ -73,7 +72,7 @@ class Card {
     this.inside.id = `inside-${infraEnv.id}`;
     this.opener.setAttribute("aria-controls", this.inside.id);
     this.opener.addEventListener("click", () => (this.isOpen ? this.close() : this.open()));
-    this.slots.delete.addEventListener("click", () => confirmDeletion(this.infraEnv, this.slots.delete));
+    this.slots.delete.addEventListener("click", () => confirmDeletion(this.infraEnv));
     this.head(infraEnv);
   }
 
@@ -151,6 +150,9 @@ class Card {
 
   async listReaders() {
     const { readers } = await api.bootTrace(this.infraEnv);
+    const text = JSON.stringify(readers);
+    if (text === this.readers) return;
+    this.readers = text;
     this.slots.nobody.hidden = readers.length > 0;
     this.slots.trace.hidden = readers.length === 0;
     this.slots.readers.replaceChildren(...readers.map(readerRow));
@@ -176,10 +178,10 @@ function about({ id, created_at, pull_secret_set, ssh_authorized_key, kernel_arg
 const argument = ({ operation, value }) => (operation === "append" ? value : `${operation} ${value}`);
 
 function fileRow({ name, url, sha256_url, size, error }) {
-  const link = element("a", { href: url, download: "" }, name);
-  const digest = sha256_url && element("a", { href: sha256_url, className: "small", "aria-label": `SHA-256 of ${name}` }, "SHA-256");
+  const link = error ? name : element("a", { href: url, download: "" }, name);
+  const digest = sha256_url && !error && element("a", { href: sha256_url, className: "small", "aria-label": `SHA-256 of ${name}` }, "SHA-256");
   return element("tr", {},
-    element("th", { scope: "row" }, link, element("span", { className: "hint" }, error ?? USES[name] ?? "")),
+    element("th", { scope: "row" }, link, element("span", { className: error ? "error-text" : "hint" }, error ?? USES[name] ?? "")),
     cell("Size", size === undefined ? "" : sizeOf(size)),
     cell("URL", element("code", { className: "url" }, url)),
     cell("", element("span", { className: "tools" }, digest, copyButton(url, `Copy the URL of ${name}`))),
@@ -188,7 +190,7 @@ function fileRow({ name, url, sha256_url, size, error }) {
 
 const sizeOf = (bytes) => element("span", {},
   element("data", { value: bytes }, humanBytes(bytes)),
-  element("span", { className: "hint" }, `${bytes.toLocaleString("en")} B`));
+  element("span", { className: "hint exact" }, `${bytes.toLocaleString("en")} B`));
 
 /** A finding in the network of a machine: machines are named by their addresses, as their files are not kept. */
 function ofMachine({ severity, message, host, path, line }, machines) {
@@ -224,7 +226,7 @@ function readerRow({ client, machine, file, state, size, percent, bytes_sent, an
 }
 
 /** Asks whether an infra-env shall go, and lets it go. */
-function confirmDeletion(infraEnv, asked) {
+function confirmDeletion(infraEnv) {
   const dialog = byId("deletion");
   const problem = dialog.querySelector(".problem");
   dialog.querySelector("[data-slot=name]").textContent = infraEnv.name;
@@ -236,11 +238,11 @@ function confirmDeletion(infraEnv, asked) {
       dialog.close();
       history.replaceState(null, "", location.pathname);
       await refresh();
+      byId("new").focus();
       tell(`${infraEnv.name} was deleted.`);
     } catch (refusal) {
       showProblem(problem, refusal);
     }
   };
-  dialog.onclose = () => (asked.isConnected ? asked : byId("new")).focus();
   dialog.showModal();
 }

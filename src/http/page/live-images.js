@@ -6,16 +6,20 @@ import { badge, byId, element, humanBytes, progressBar } from "./dom.js";
 /** What was shown last: the table is left alone until something changes. */
 let shown;
 
-/** Reads how the service is, and shows it. Gives whether all is there. */
+/** Reads how the service is, and shows it. Gives whether that is going to change soon. */
 export async function refresh() {
   const health = await api.health();
+  show(health);
+  return !health.ready || health.images.some(({ state }) => state === "downloading" || state === "verifying");
+}
+
+function show(health) {
   const text = JSON.stringify(health);
-  if (text === shown) return health.ready;
+  if (text === shown) return;
   shown = text;
   const overall = byId("health");
   overall.replaceChildren(badge(health.ready ? "ready" : "not ready"), health.database === "failed" ? " The database does not answer." : "");
   byId("live-images").replaceChildren(...health.images.map(row));
-  return health.ready;
 }
 
 function row(image) {

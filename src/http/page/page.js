@@ -9,7 +9,7 @@ import * as liveImages from "./live-images.js";
 /** How often readers and downloads are asked for, in milliseconds, */
 const OFTEN = 1000;
 /** and what does not move. */
-const SELDOM = 15000;
+const SELDOM = 5000;
 
 const signIn = byId("sign-in");
 
@@ -72,8 +72,8 @@ async function forever(work) {
 }
 
 forever(async () => {
-  const ready = await liveImages.refresh().catch(() => false);
-  return ready ? SELDOM : OFTEN;
+  const moves = await liveImages.refresh().catch(() => false);
+  return moves ? OFTEN : SELDOM;
 });
 
 if (await load()) await infraEnvs.open(location.hash.slice(1));
