@@ -237,7 +237,7 @@ impl Browser {
         base64::engine::general_purpose::STANDARD.decode(shot["data"].as_str().unwrap()).unwrap()
     }
 
-    /// The bytes of a download, once it is complete.
+    /// The bytes of a download, once it is complete. The file is gone then: others may have the same name.
     pub(crate) async fn downloaded(&self, name: &str) -> Vec<u8> {
         let path = self.scratch.path("downloads").join(name);
         let begun = Instant::now();
@@ -246,7 +246,9 @@ impl Browser {
             assert!(begun.elapsed() < PATIENCE, "{name} is not downloaded");
             tokio::time::sleep(PAUSE).await;
         }
-        std::fs::read(&path).unwrap()
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        bytes
     }
 
     /// A file to upload.

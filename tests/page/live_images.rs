@@ -52,7 +52,7 @@ fn a_live_image_is_seen_to_come() {
         browser.find("#live-images .badge.downloading").await;
         browser.until("return document.querySelector('#live-images progress')?.position === 0.5").await;
         assert!(browser.find("#live-images progress").await.label().await.ends_with(": downloading"));
-        assert_eq!(browser.find("#health").await.text().await, "not ready");
+        assert_eq!(browser.find("#health").await.text().await, "waiting");
         browser.find("[data-slot=waiting]").await;
         assert!(browser.all(".files data").await.is_empty());
         go_on.send(()).unwrap();

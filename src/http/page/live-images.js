@@ -18,7 +18,7 @@ function show(health) {
   if (text === shown) return;
   shown = text;
   const overall = byId("health");
-  overall.replaceChildren(badge(health.ready ? "ready" : "not ready"), health.database === "failed" ? " The database does not answer." : "");
+  overall.replaceChildren(badge(health.ready ? "ready" : "waiting"), health.database === "failed" ? " The database does not answer." : "");
   byId("live-images").replaceChildren(...health.images.map(row));
 }
 
