@@ -54,7 +54,6 @@ fn a_token_opens_the_page_and_images_over_tls() {
         field.enter("not-a-token\n").await;
         let told = browser.find("#sign-in .problem").await.text().await;
         assert!(!told.is_empty());
-        std::fs::write("/tmp/page-sign.png", browser.screenshot().await).unwrap();
         let token = service.token.clone().unwrap();
         browser.find("#sign-in [name=token]").await.enter(&format!("{token}\n")).await;
         browser.find(".opener").await.click().await;

@@ -88,6 +88,9 @@ fn what_the_api_refuses_is_told_beside_the_form() {
         browser.until("return document.activeElement.id === 'creation-problem'").await;
         let told = problem.text().await;
         assert!(told.contains("pull secret"), "{told}");
+        let marked =
+            "return [...document.querySelectorAll('[aria-invalid=true]')].map((field) => field.name)";
+        assert_eq!(browser.script(marked).await, json!(["pull_secret"]));
         assert_eq!(service.infra_envs().await.len(), 0);
         // Nothing is lost.
         assert_eq!(browser.find("#creation [name=name]").await.property("value").await, "rack-12");
@@ -163,7 +166,7 @@ fn the_keyboard_is_enough() {
         browser.until("return document.getElementById('news').textContent === 'by-hand was created.'").await;
         assert_eq!(service.infra_envs().await[0]["name"], "by-hand");
         assert!(browser.active().await.label().await.starts_with("by-hand"));
-        tab_to("Delete").await;
+        tab_to("Delete by-hand").await;
         browser.press(key::ENTER).await;
         tab_to("Delete").await;
         browser.press(key::ENTER).await;

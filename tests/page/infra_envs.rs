@@ -53,6 +53,34 @@ fn all_files_of_an_infra_env_are_listed() {
     });
 }
 
+/// Of a machine with a static network, there are images with no other network in them.
+#[test]
+fn files_for_one_machine_are_listed() {
+    run(async {
+        let Some(browser) = Browser::start().await else { return };
+        let service = Service::start().await;
+        let made = service.infra_env("demo").await;
+        let id = made["id"].as_str().unwrap();
+        browser.go(&service.url(&format!("/#{id}"))).await;
+        browser.find("[data-slot=machine] option[value='52:54:00:00:00:01']").await.click().await;
+        let path = format!("/i/{id}/52:54:00:00:00:01/");
+        browser
+            .until(&format!("return document.querySelector('.url')?.textContent.includes('{path}')"))
+            .await;
+        let shown = browser.until(FILES).await;
+        assert_eq!(shown.as_array().unwrap().len(), 3, "{shown}");
+        for (row, name) in shown.as_array().unwrap().iter().zip(["full.iso", "minimal.iso", "initrd"]) {
+            assert_eq!(row[2], service.url(&format!("{path}{name}")));
+            let head = service.client.head(row[2].as_str().unwrap()).send().await.unwrap();
+            assert_eq!(
+                (head.status().as_u16(), row[1].as_str().unwrap()),
+                (200, head.headers()["content-length"].to_str().unwrap())
+            );
+        }
+        assert_eq!(browser.complaints().await, [""; 0]);
+    });
+}
+
 #[test]
 fn urls_are_copied() {
     run(async {
@@ -65,7 +93,9 @@ fn urls_are_copied() {
         browser.find("[aria-label='Copy the URL of full.iso']").await.click().await;
         let url = service.url(&format!("/i/{}/full.iso", made["id"].as_str().unwrap()));
         browser
-            .until(&format!("return document.getElementById('news').textContent === 'Copied: {url}'"))
+            .until(&format!(
+                "return document.getElementById('news').textContent === 'Copied the URL of full.iso'"
+            ))
             .await;
         assert_eq!(browser.script("return navigator.clipboard.readText()").await, url);
         // What pages from other machines have without TLS: no clipboard.
@@ -73,7 +103,9 @@ fn urls_are_copied() {
             .script("Object.defineProperty(navigator, 'clipboard', {value: undefined, configurable: true})")
             .await;
         browser.find("[aria-label='Copy the URL of kernel']").await.click().await;
-        browser.until("return document.getElementById('news').textContent.endsWith('/kernel')").await;
+        browser
+            .until("return document.getElementById('news').textContent === 'Copied the URL of kernel'")
+            .await;
         assert_eq!(browser.active().await.label().await, "Copy the URL of kernel");
         browser.script("delete navigator.clipboard").await;
         let copied = browser.script("return navigator.clipboard.readText()").await;
@@ -124,7 +156,7 @@ fn one_is_deleted_after_a_question() {
         assert_eq!(browser.active().await.label().await, "Keep it");
         browser.press(key::ENTER).await;
         browser.until("return !document.querySelector('dialog').open").await;
-        assert_eq!(browser.active().await.label().await, "Delete");
+        assert_eq!(browser.active().await.label().await, "Delete goes");
         assert_eq!(service.infra_envs().await.len(), 2);
         delete.click().await;
         browser.find("#delete").await.click().await;

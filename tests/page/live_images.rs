@@ -77,3 +77,20 @@ fn a_live_image_that_cannot_be_had_says_why() {
         assert!(told.contains(&gone.to_string()) && told.contains("Tried again at"), "{told}");
     });
 }
+
+/// A page that is open tells that its service is gone.
+#[test]
+fn a_service_that_is_gone_is_told_of() {
+    run(async {
+        let Some(browser) = Browser::start().await else { return };
+        let service = Service::start().await;
+        browser.go(&service.url("/")).await;
+        browser.until("return document.getElementById('health').textContent === 'ready'").await;
+        drop(service);
+        browser
+            .until("return document.getElementById('health').textContent.includes('does not answer')")
+            .await;
+        browser.find("#refresh").await.click().await;
+        assert_eq!(browser.find("#problem").await.text().await, "The service does not answer.");
+    });
+}

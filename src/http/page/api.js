@@ -21,14 +21,19 @@ export const token = {
   forget: () => sessionStorage.removeItem(TOKEN),
 };
 
-async function ask(path, { method = "GET", body, accepts = [] } = {}) {
+/** What the service answers to a request. */
+function send(path, method, body) {
   const headers = {};
   if (token.get()) headers.Authorization = `Bearer ${token.get()}`;
   if (body) headers["Content-Type"] = "application/json";
   const request = { method, headers, body: body && JSON.stringify(body), cache: "no-store" };
-  const response = await fetch(new URL(path, ROOT), request).catch(() => {
+  return fetch(new URL(path, ROOT), request).catch(() => {
     throw new Refusal(0, "The service does not answer.");
   });
+}
+
+async function ask(path, { method = "GET", body, accepts = [] } = {}) {
+  const response = await send(path, method, body);
   const answer = await response.json().catch(() => null);
   if (response.ok || accepts.includes(response.status)) return answer;
   throw new Refusal(response.status, reason(response, answer), answer?.findings);
@@ -56,5 +61,10 @@ export const api = {
   delete: (infraEnv) => ask(ofInfraEnv(infraEnv), { method: "DELETE" }),
   preflight: (infraEnv) => ask(`${ofInfraEnv(infraEnv)}/preflight`),
   files: (infraEnv) => ask(`i/${nameInUrls(infraEnv)}`),
+  /** The length of a file for one machine, where it has one: only asking tells. */
+  async sizeFor(infraEnv, mac, name) {
+    const response = await send(`i/${nameInUrls(infraEnv)}/${mac}/${name}`, "HEAD");
+    return response.ok ? Number(response.headers.get("Content-Length")) : undefined;
+  },
   bootTrace: (infraEnv) => ask(`i/${nameInUrls(infraEnv)}/boot-trace`),
 };

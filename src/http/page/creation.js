@@ -10,6 +10,18 @@ const TEXTS = [
   "additional_ntp_sources", "additional_trust_bundle", "ignition_config_override",
 ];
 const PROXIES = ["http_proxy", "https_proxy", "no_proxy"];
+/** Which field a refusal is about, by the words in it. */
+const ABOUT = {
+  pull_secret: /pull.secret/i,
+  ssh_authorized_key: /ssh.(authorized.)?key/i,
+  no_proxy: /no.proxy/i,
+  https_proxy: /https.proxy/i,
+  http_proxy: /http.proxy/i,
+  additional_ntp_sources: /ntp/i,
+  additional_trust_bundle: /trust.bundle|certificate/i,
+  ignition_config_override: /ignition/i,
+  openshift_version: /version/i,
+};
 
 const form = byId("creation");
 /** The live images that there can be infra-envs for. */
@@ -137,9 +149,10 @@ function body() {
   const rows = (list, names) => [...list.children]
     .map((row) => Object.fromEntries(names.map((name) => [name, row.querySelector(`[name=${name}]`).value.trim()])));
   const params = { name: form.elements.name.value, pull_secret: form.elements.pull_secret.value, ...written(TEXTS) };
-  const [proxy, kernelArguments] = [written(PROXIES), rows(byId("arguments"), ["operation", "value"])];
+  const [proxy, kernelArguments] = [written(PROXIES), rows(byId("arguments"), ["value"])];
   if (Object.keys(proxy).length) params.proxy = proxy;
-  if (kernelArguments.length) params.kernel_arguments = kernelArguments;
+  // The API appends, and does nothing else.
+  if (kernelArguments.length) params.kernel_arguments = kernelArguments.map((row) => ({ operation: "append", ...row }));
   if (machines().length) {
     params.static_network_config = machines().map((machine) => ({
       network_yaml: machine.querySelector("textarea").value,
@@ -170,19 +183,28 @@ async function create() {
 function showRefusal(refusal) {
   const place = byId("creation-problem");
   showProblem(place, refusal && (refusal.findings.length ? "Nothing was created: the static networks have errors." : refusal));
-  for (const field of form.elements) field.removeAttribute("aria-invalid");
+  for (const field of form.elements) {
+    field.removeAttribute("aria-invalid");
+    field.removeAttribute("aria-describedby");
+  }
   if (!refusal) return;
   if (refusal.findings.length) {
     place.append(element("ul", { className: "findings" }, ...refusal.findings.map(ofDocument)));
+  } else {
+    mark(refusal.message);
   }
-  markField(refusal.message);
   place.focus();
 }
 
-/** Messages about a value name it. */
-function markField(message) {
-  const named = [...TEXTS, ...PROXIES].find((name) => message.includes(name) || message.includes(name.replaceAll("_", "-")));
-  if (named) form.elements[named].setAttribute("aria-invalid", "true");
+/** Marks the field that a refusal is about. */
+function mark(message) {
+  const name = Object.keys(ABOUT).find((name) => ABOUT[name].test(message));
+  if (!name) return;
+  const field = form.elements[name];
+  field.setAttribute("aria-invalid", "true");
+  field.setAttribute("aria-describedby", "creation-problem");
+  const folded = field.closest("details");
+  if (folded) folded.open = true;
 }
 
 function ofDocument({ severity, message, host, path, line }) {

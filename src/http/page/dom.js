@@ -55,13 +55,13 @@ export function progressBar(label, value, max) {
 /** A state in a word. */
 export const badge = (state) => element("span", { className: `badge ${state}` }, state);
 
-/** A button that copies a text. */
-export function copyButton(text, label) {
-  const button = element("button", { type: "button", className: "small", "aria-label": label }, "Copy");
+/** A button that copies a text, which is called something. */
+export function copyButton(text, name) {
+  const button = element("button", { type: "button", className: "small", "aria-label": `Copy ${name}` }, "Copy");
   button.addEventListener("click", async () => {
     const word = (await copied(text)) ? "Copied" : "Not copied";
     button.textContent = word;
-    tell(`${word}: ${text}`);
+    tell(`${word} ${name}`);
     setTimeout(() => (button.textContent = "Copy"), 1500);
   });
   return button;

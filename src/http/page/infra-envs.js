@@ -14,6 +14,9 @@ const USES = {
   rootfs: "Root file system",
 };
 
+/** What there is for a machine alone. */
+const OF_MACHINES = ["full.iso", "minimal.iso", "initrd"];
+
 let infraEnvs = [];
 /** Cards that were made, by id: what is open stays open when the list is read again. */
 const cards = new Map();
@@ -34,7 +37,7 @@ export function show() {
   const fits = ({ name, id }) => name.toLowerCase().includes(wanted) || id.includes(wanted);
   const found = infraEnvs.filter(fits);
   const shown = found.slice(0, MOST_SHOWN);
-  byId("infra-envs").replaceChildren(...shown.map((infraEnv) => cardOf(infraEnv).root));
+  place(byId("infra-envs"), shown.map((infraEnv) => cardOf(infraEnv).root));
   byId("count").textContent = infraEnvs.length;
   const nothing = byId("nothing");
   nothing.hidden = found.length > 0 && shown.length === found.length;
@@ -42,6 +45,12 @@ export function show() {
     infraEnvs.length === 0 ? "There is none yet."
     : found.length === 0 ? "None is called so."
     : `The newest ${shown.length} of ${found.length} are shown. The filter finds the others.`;
+}
+
+/** Puts elements into a list. What is there already is not touched: it may be in use. */
+function place(list, wanted) {
+  const isThere = list.children.length === wanted.length && wanted.every((element, index) => list.children[index] === element);
+  if (!isThere) list.replaceChildren(...wanted);
 }
 
 /** Opens the card of an infra-env, wherever it is, and goes to it. */
@@ -73,6 +82,7 @@ class Card {
     this.opener.setAttribute("aria-controls", this.inside.id);
     this.opener.addEventListener("click", () => (this.isOpen ? this.close() : this.open()));
     this.slots.delete.addEventListener("click", () => confirmDeletion(this.infraEnv));
+    this.slots.machine.addEventListener("change", () => this.attempt(() => this.listFiles()));
     this.head(infraEnv);
   }
 
@@ -83,6 +93,7 @@ class Card {
   head(infraEnv) {
     this.infraEnv = infraEnv;
     this.slots.name.textContent = infraEnv.name;
+    this.slots.delete.setAttribute("aria-label", `Delete ${infraEnv.name}`);
     this.slots.facts.textContent =
       [infraEnv.openshift_version, infraEnv.cpu_architecture, infraEnv.type].filter(Boolean).join(" · ");
   }
@@ -108,6 +119,8 @@ class Card {
 
   async load() {
     this.slots.about.replaceChildren(...about(this.infraEnv));
+    this.machines = JSON.parse(this.infraEnv.static_network_config || "[]");
+    this.offerMachines();
     await this.attempt(async () => {
       await Promise.all([this.listFiles(), this.listFindings(), this.listReaders()]);
     });
@@ -129,21 +142,41 @@ class Card {
     this.said = problem?.message;
   }
 
+  /** Each machine that has a static network has images with no other network in them. */
+  offerMachines() {
+    const { choice, machine } = this.slots;
+    const chosen = machine.value;
+    const addresses = this.machines.map(addressesOf).filter((addresses) => addresses.length);
+    const options = addresses.map((addresses) => element("option", { value: addresses[0] }, addresses.join(", ")));
+    machine.replaceChildren(element("option", { value: "" }, "all machines"), ...options);
+    machine.value = addresses.some(([first]) => first === chosen) ? chosen : "";
+    choice.hidden = options.length === 0;
+  }
+
   async listFiles() {
     const listing = await api.files(this.infraEnv);
     this.isReady = listing.ready;
     this.slots.waiting.hidden = listing.ready;
-    const script = { name: "script.ipxe", url: listing.script_url };
-    const images = listing.files.filter((file) => file.name.endsWith(".iso"));
-    const others = listing.files.filter((file) => !file.name.endsWith(".iso"));
-    this.slots.files.replaceChildren(...[...images, script, ...others].map(fileRow));
+    const mac = this.slots.machine.value;
+    const files = mac ? await this.filesFor(mac, listing) : inOrder(listing);
+    this.slots.files.replaceChildren(...files.map(fileRow));
+  }
+
+  filesFor(mac, { ready, files }) {
+    const own = files.filter(({ name, error }) => OF_MACHINES.includes(name) && !error);
+    const withMac = (url, name) => url.replace(`/${name}`, `/${mac}/${name}`);
+    return Promise.all(own.map(async ({ name, url, sha256_url }) => ({
+      name,
+      url: withMac(url, name),
+      sha256_url: withMac(sha256_url, name),
+      size: ready ? await api.sizeFor(this.infraEnv, mac, name) : undefined,
+    })));
   }
 
   async listFindings() {
     const { network, ignition } = await api.preflight(this.infraEnv);
-    const machines = JSON.parse(this.infraEnv.static_network_config || "[]");
-    const items = [...network.map((finding) => ofMachine(finding, machines)), ...ignition.map(ofOverride)];
-    const none = machines.length ? `None, in ${plural(machines.length, "machine")}.` : "None. There are no static networks.";
+    const items = [...network.map((finding) => ofMachine(finding, this.machines)), ...ignition.map(ofOverride)];
+    const none = this.machines.length ? `None, in ${plural(this.machines.length, "machine")}.` : "None. There are no static networks.";
     const list = items.length ? element("ul", { className: "findings" }, ...items) : element("p", { className: "empty" }, none);
     this.slots.findings.replaceChildren(list);
   }
@@ -159,6 +192,15 @@ class Card {
   }
 }
 
+/** The files as people look for them. */
+function inOrder({ files, script_url }) {
+  const isImage = ({ name }) => name.endsWith(".iso");
+  const script = { name: "script.ipxe", url: script_url };
+  return [...files.filter(isImage), script, ...files.filter((file) => !isImage(file))];
+}
+
+const addressesOf = (machine) => (machine?.mac_interface_map ?? []).map((map) => map.mac_address);
+
 const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
 /** A cell that knows what column it is in, for narrow screens, where columns are not seen. */
@@ -166,7 +208,7 @@ const cell = (column, ...children) => element("td", { "data-column": column }, .
 
 function about({ id, created_at, pull_secret_set, ssh_authorized_key, kernel_arguments }) {
   const facts = [
-    ["Id", element("code", {}, id), " ", copyButton(id, "Copy the id")],
+    ["Id", element("code", {}, id), " ", copyButton(id, "the id")],
     ["Made", new Date(created_at).toLocaleString()],
     ["Pull secret", pull_secret_set ? "set" : "none"],
     ["SSH keys", `${(ssh_authorized_key ?? "").split("\n").filter(Boolean).length}`],
@@ -184,7 +226,7 @@ function fileRow({ name, url, sha256_url, size, error }) {
     element("th", { scope: "row" }, link, element("span", { className: error ? "error-text" : "hint" }, error ?? USES[name] ?? "")),
     cell("Size", size === undefined ? "" : sizeOf(size)),
     cell("URL", element("code", { className: "url" }, url)),
-    cell("", element("span", { className: "tools" }, digest, copyButton(url, `Copy the URL of ${name}`))),
+    cell("", element("span", { className: "tools" }, digest, copyButton(url, `the URL of ${name}`))),
   );
 }
 
@@ -195,7 +237,7 @@ const sizeOf = (bytes) => element("span", {},
 /** A finding in the network of a machine: machines are named by their addresses, as their files are not kept. */
 function ofMachine({ severity, message, host, path, line }, machines) {
   const machine = machines[host];
-  const addresses = (machine?.mac_interface_map ?? []).map((map) => map.mac_address).join(", ");
+  const addresses = addressesOf(machine).join(", ");
   const text = line === null ? undefined : machine?.network_yaml.split("\n")[line - 1]?.trim();
   const place = [`Machine ${host + 1}`, addresses && ` (${addresses})`, line === null ? "" : `, line ${line}`, path && `, ${path}`];
   return finding(severity, message, place.join(""), text);

@@ -8,7 +8,12 @@ let shown;
 
 /** Reads how the service is, and shows it. Gives whether that is going to change soon. */
 export async function refresh() {
-  const health = await api.health();
+  const health = await api.health().catch(() => null);
+  if (!health) {
+    shown = null;
+    byId("health").replaceChildren(badge("silent"), " The service does not answer.");
+    return true;
+  }
   show(health);
   return !health.ready || health.images.some(({ state }) => state === "downloading" || state === "verifying");
 }

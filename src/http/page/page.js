@@ -60,6 +60,8 @@ byId("forget").addEventListener("click", () => {
   location.reload();
 });
 byId("refresh").addEventListener("click", async () => (await load()) && tell("The list is up to date."));
+// Others may have made some meanwhile.
+document.addEventListener("visibilitychange", () => !document.hidden && signIn.hidden && load());
 byId("filter").addEventListener("input", infraEnvs.show);
 creation.begin();
 
@@ -72,8 +74,7 @@ async function forever(work) {
 }
 
 forever(async () => {
-  const moves = await liveImages.refresh().catch(() => false);
-  return moves ? OFTEN : SELDOM;
+  return (await liveImages.refresh()) ? OFTEN : SELDOM;
 });
 
 if (await load()) await infraEnvs.open(location.hash.slice(1));
