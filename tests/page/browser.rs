@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use reqwest::Method;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::support::{Scratch, require_tool};
@@ -39,6 +40,8 @@ pub(crate) struct Browser {
     client: reqwest::Client,
     /// Its profile, and what it downloads.
     scratch: Scratch,
+    /// What else it writes. Paths of sockets are short.
+    _temporary: TempDir,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -59,10 +62,11 @@ impl Browser {
     pub(crate) async fn start_with(options: &[String]) -> Option<Self> {
         let (chromium, driver) = (require_tool("chromium")?, require_tool("chromedriver")?);
         let turn = TURN.lock().await;
-        let scratch = Scratch::new();
+        let (scratch, temporary) = (Scratch::new(), TempDir::with_prefix("kindling-page.").unwrap());
         let mut driver = Command::new(driver)
             .args(["--port=0", "--log-level=WARNING"])
             .env("HOME", scratch.folder())
+            .env("TMPDIR", temporary.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -70,7 +74,9 @@ impl Browser {
             .unwrap();
         let address = address(&mut driver);
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        let mut browser = Self { driver, address, session: String::new(), client, scratch, _turn: turn };
+        let session = String::new();
+        let mut browser =
+            Self { driver, address, session, client, scratch, _temporary: temporary, _turn: turn };
         let capabilities = json!({"capabilities": {"alwaysMatch": browser.capabilities(&chromium, options)}});
         let session = browser.send(Method::POST, "/session", &capabilities).await.unwrap();
         browser.session = format!("/session/{}", session["sessionId"].as_str().unwrap());

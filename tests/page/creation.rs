@@ -142,6 +142,9 @@ fn the_keyboard_is_enough() {
         let tab_to = async |label: &str| {
             for _ in 0..40 {
                 browser.press(key::TAB).await;
+                let unseen = "const active = document.activeElement; const { outlineStyle } = getComputedStyle(active); \
+                              return outlineStyle === 'solid' || active === document.body ? '' : active.outerHTML";
+                assert_eq!(browser.script(unseen).await, "", "where keys go to is not seen");
                 if browser.active().await.label().await == label {
                     return;
                 }

@@ -93,9 +93,7 @@ fn urls_are_copied() {
         browser.find("[aria-label='Copy the URL of full.iso']").await.click().await;
         let url = service.url(&format!("/i/{}/full.iso", made["id"].as_str().unwrap()));
         browser
-            .until(&format!(
-                "return document.getElementById('news').textContent === 'Copied the URL of full.iso'"
-            ))
+            .until("return document.getElementById('news').textContent === 'Copied the URL of full.iso'")
             .await;
         assert_eq!(browser.script("return navigator.clipboard.readText()").await, url);
         // What pages from other machines have without TLS: no clipboard.

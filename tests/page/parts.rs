@@ -28,7 +28,7 @@ fn each_part_says_what_it_is_and_what_it_may_do() {
     run(async {
         let service = Service::start().await;
         let paths = parts(&service).await;
-        assert_eq!(paths.len(), 9, "{paths:?}");
+        assert_eq!(paths.len(), 10, "{paths:?}");
         for path in paths {
             let answer = service.get(&path).await;
             assert_eq!(answer.status(), 200, "{path}");

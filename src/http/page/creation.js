@@ -1,8 +1,8 @@
 // The form that makes an infra-env.
 
 import { api } from "./api.js";
-import { byId, element, fromTemplate, showProblem, tell } from "./dom.js";
-import { finding, open, refresh } from "./infra-envs.js";
+import { byId, element, finding, fromTemplate, showProblem, tell } from "./dom.js";
+import { open, refresh } from "./infra-envs.js";
 
 /** What goes into the request as it was typed, if anything was. */
 const TEXTS = [

@@ -55,6 +55,14 @@ export function progressBar(label, value, max) {
 /** A state in a word. */
 export const badge = (state) => element("span", { className: `badge ${state}` }, state);
 
+/** A finding, with the line that it is about. */
+export function finding(severity, message, place, text) {
+  return element("li", {},
+    badge(severity), element("span", {}, message),
+    element("span", { className: "hint" }, place),
+    text ? element("code", {}, text) : null);
+}
+
 /** A button that copies a text, which is called something. */
 export function copyButton(text, name) {
   const button = element("button", { type: "button", className: "small", "aria-label": `Copy ${name}` }, "Copy");

@@ -18,13 +18,14 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
 /// The parts of the page: where each is, what it is, and what is in it.
-const PARTS: [(&str, &str, &str); 9] = [
+const PARTS: [(&str, &str, &str); 10] = [
     ("/", HTML, include_str!("index.html")),
     ("/page/page.css", CSS, include_str!("page.css")),
     ("/page/icon.svg", SVG, include_str!("icon.svg")),
     ("/page/page.js", SCRIPT, include_str!("page.js")),
     ("/page/api.js", SCRIPT, include_str!("api.js")),
     ("/page/dom.js", SCRIPT, include_str!("dom.js")),
+    ("/page/card.js", SCRIPT, include_str!("card.js")),
     ("/page/creation.js", SCRIPT, include_str!("creation.js")),
     ("/page/infra-envs.js", SCRIPT, include_str!("infra-envs.js")),
     ("/page/live-images.js", SCRIPT, include_str!("live-images.js")),
