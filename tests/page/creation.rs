@@ -131,6 +131,39 @@ fn errors_of_networks_lead_to_their_lines() {
     });
 }
 
+/// A list in the form of the API comes with its addresses; of many errors, the first are shown.
+#[test]
+fn hundreds_of_machines_come_in_one_file() {
+    run(async {
+        let Some(browser) = Browser::start().await else { return };
+        let service = Service::start().await;
+        browser.begin_infra_env(&service, "hall-3").await;
+        let machine = |number: usize, vlan: u32| {
+            let address = format!("10.0.{}.{}", number / 200, number % 200 + 1);
+            let yaml = NMSTATE.replace("192.0.2.10", &address).replace("id: 0", &format!("id: {vlan}"));
+            let mac = format!("52:54:00:00:{:02x}:{:02x}", number / 256, number % 256);
+            json!({"network_yaml": yaml, "mac_interface_map": [{"mac_address": mac, "logical_nic_name": "eth0"}]})
+        };
+        let hall = |vlan| json!((0..300).map(|number| machine(number, vlan)).collect::<Vec<_>>()).to_string();
+        browser.upload("wrong.json", &hall(4095)).await;
+        browser.create().await;
+        browser.find("#creation-problem .findings").await;
+        let told = browser.all("#creation-problem .findings li").await;
+        assert_eq!((told.len(), told[100].text().await), (101, "and 200 more".to_owned()));
+        browser.find("#cancel").await.click().await;
+        browser.begin_infra_env(&service, "hall-3").await;
+        browser.upload("right.json", &hall(7)).await;
+        assert_eq!(browser.all(".machine").await.len(), 300);
+        browser.create().await;
+        browser.until("return document.getElementById('news').textContent === 'hall-3 was created.'").await;
+        let made = &service.infra_envs().await[0];
+        let networks: Value = serde_json::from_str(made["static_network_config"].as_str().unwrap()).unwrap();
+        assert_eq!(networks.as_array().unwrap().len(), 300);
+        let told = browser.find("[data-slot=findings]").await.text().await;
+        assert_eq!(told, "None, in 300 machines.");
+    });
+}
+
 /// Everything can be reached and pressed without a mouse, in the order in which it is seen.
 #[test]
 fn the_keyboard_is_enough() {

@@ -1,7 +1,7 @@
 // An infra-env. Once it is open, its files, findings and readers are shown, and the latter move.
 
 import { api } from "./api.js";
-import { badge, copyButton, element, finding, fromTemplate, humanBytes, progressBar, showProblem } from "./dom.js";
+import { badge, copyButton, element, finding, findingList, fromTemplate, humanBytes, progressBar, showProblem } from "./dom.js";
 
 const USES = {
   "full.iso": "With the root file system",
@@ -117,9 +117,12 @@ export class Card {
 
   async listFindings() {
     const { network, ignition } = await api.preflight(this.infraEnv);
-    const items = [...network.map((finding) => ofMachine(finding, this.machines)), ...ignition.map(ofOverride)];
+    const all = [
+      ...network.map((finding) => () => ofMachine(finding, this.machines)),
+      ...ignition.map((finding) => () => ofOverride(finding)),
+    ];
     const none = this.machines.length ? `None, in ${plural(this.machines.length, "machine")}.` : "None. There are no static networks.";
-    const list = items.length ? element("ul", { className: "findings" }, ...items) : element("p", { className: "empty" }, none);
+    const list = all.length ? findingList(all, (toItem) => toItem()) : element("p", { className: "empty" }, none);
     this.slots.findings.replaceChildren(list);
   }
 

@@ -1,7 +1,7 @@
 // The form that makes an infra-env.
 
 import { api } from "./api.js";
-import { byId, element, finding, fromTemplate, showProblem, tell } from "./dom.js";
+import { byId, element, finding, findingList, fromTemplate, showProblem, tell } from "./dom.js";
 import { open, refresh } from "./infra-envs.js";
 
 /** What goes into the request as it was typed, if anything was. */
@@ -30,8 +30,8 @@ let osImages = [];
 export function begin() {
   byId("new").addEventListener("click", () => (form.hidden ? unfold() : fold()));
   byId("cancel").addEventListener("click", () => fold());
-  byId("add-argument").addEventListener("click", () => addRow("argument", byId("arguments"), byId("add-argument")));
-  byId("add-machine").addEventListener("click", () => addMachine({}).querySelector("textarea").focus());
+  byId("add-argument").addEventListener("click", ({ target }) => goInto(addRow("argument", byId("arguments"), target)));
+  byId("add-machine").addEventListener("click", () => goInto(addMachines([{}])));
   byId("nmstate").addEventListener("change", readFiles);
   form.elements.openshift_version.addEventListener("change", offerArchitectures);
   form.addEventListener("submit", (event) => {
@@ -80,7 +80,9 @@ function offer(name, values) {
   form.elements[name].replaceChildren(...values.map((value) => element("option", { value }, value)));
 }
 
-/** Adds a row that can be removed again, and goes to its first field. */
+const goInto = (part) => part?.querySelector("input, textarea").focus();
+
+/** Adds a row that can be removed again; keys go to what adds another then. */
 function addRow(template, list, adder, values = {}) {
   const [row, slots] = fromTemplate(template);
   for (const [name, value] of Object.entries(values)) row.querySelector(`[name=${name}]`).value = value;
@@ -89,11 +91,16 @@ function addRow(template, list, adder, values = {}) {
     adder.focus();
   });
   list.append(row);
-  row.querySelector("input, select").focus();
   return row;
 }
 
-/** Adds the network of a machine. */
+/** Adds the networks of machines. Gives the first of them. */
+function addMachines(networks) {
+  const [first] = networks.map(addMachine);
+  countMachines();
+  return first;
+}
+
 function addMachine({ file, network_yaml = "", mac_interface_map = [{}] }) {
   const [machine, slots] = fromTemplate("machine");
   machine.dataset.file = file ?? "";
@@ -101,13 +108,12 @@ function addMachine({ file, network_yaml = "", mac_interface_map = [{}] }) {
   const addMac = (map) => addRow("mac", slots.macs, slots.add, map);
   byId("machines").append(machine);
   mac_interface_map.forEach(addMac);
-  slots.add.addEventListener("click", () => addMac({}));
+  slots.add.addEventListener("click", () => goInto(addMac({})));
   slots.remove.addEventListener("click", () => {
     machine.remove();
     countMachines();
     byId("add-machine").focus();
   });
-  countMachines();
   return machine;
 }
 
@@ -123,9 +129,10 @@ function countMachines() {
 async function readFiles({ target }) {
   const files = [...target.files];
   target.value = "";
-  for (const file of files) networksIn(file.name, await file.text()).forEach(addMachine);
-  const last = machines().at(-1);
-  last?.querySelector("input").focus();
+  const texts = await Promise.all(files.map((file) => file.text()));
+  const first = addMachines(texts.flatMap((text, index) => networksIn(files[index].name, text)));
+  // The document is there; what it lacks are addresses.
+  first?.querySelector("input").focus();
   tell(`${files.map((file) => file.name).join(", ")}: ${machines().length} machines in all.`);
 }
 
@@ -189,7 +196,7 @@ function showRefusal(refusal) {
   }
   if (!refusal) return;
   if (refusal.findings.length) {
-    place.append(element("ul", { className: "findings" }, ...refusal.findings.map(ofDocument)));
+    place.append(findingList(refusal.findings, ofDocument));
   } else {
     mark(refusal.message);
   }

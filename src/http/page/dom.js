@@ -1,5 +1,8 @@
 // What is put into the document is text. Nothing here, and nothing that uses it, reads a string as HTML.
 
+/** Whoever has more of them repairs these first. */
+const MOST_FINDINGS = 100;
+
 /** The element with an id. */
 export const byId = (id) => document.getElementById(id);
 
@@ -61,6 +64,13 @@ export function finding(severity, message, place, text) {
     badge(severity), element("span", {}, message),
     element("span", { className: "hint" }, place),
     text ? element("code", {}, text) : null);
+}
+
+/** The first findings of a list, and how many more there are. */
+export function findingList(findings, toItem) {
+  const more = findings.length - MOST_FINDINGS;
+  const items = findings.slice(0, MOST_FINDINGS).map(toItem);
+  return element("ul", { className: "findings" }, ...items, more > 0 ? element("li", {}, `and ${more} more`) : null);
 }
 
 /** A button that copies a text, which is called something. */
