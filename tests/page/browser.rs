@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use reqwest::Method;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::{Mutex, MutexGuard};
@@ -16,6 +17,8 @@ use crate::support::{Scratch, require_tool};
 
 /// Nothing that a page does takes a tenth of it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the end of a browser is waited for.
+const LONGEST_END: Duration = Duration::from_secs(10);
 /// How often something is asked for that is waited for.
 const PAUSE: Duration = Duration::from_millis(50);
 /// What the standard calls an element in JSON.
@@ -37,6 +40,8 @@ pub(crate) struct Browser {
     driver: Child,
     address: String,
     session: String,
+    /// The browser itself.
+    process: Option<Pid>,
     client: reqwest::Client,
     /// Its profile, and what it downloads.
     scratch: Scratch,
@@ -74,12 +79,14 @@ impl Browser {
             .unwrap();
         let address = address(&mut driver);
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        let session = String::new();
+        let (session, process) = (String::new(), None);
         let mut browser =
-            Self { driver, address, session, client, scratch, _temporary: temporary, _turn: turn };
+            Self { driver, address, session, process, client, scratch, _temporary: temporary, _turn: turn };
         let capabilities = json!({"capabilities": {"alwaysMatch": browser.capabilities(&chromium, options)}});
         let session = browser.send(Method::POST, "/session", &capabilities).await.unwrap();
         browser.session = format!("/session/{}", session["sessionId"].as_str().unwrap());
+        let process = session["capabilities"]["goog:processID"].as_i64().unwrap();
+        browser.process = Pid::from_raw(i32::try_from(process).unwrap());
         let downloads = browser.scratch.path("downloads");
         let behaviour = json!({"behavior": "allow", "downloadPath": downloads});
         browser.debug("Browser.setDownloadBehavior", behaviour).await;
@@ -308,18 +315,28 @@ impl Element<'_> {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Only the driver knows the processes of the browser: it is asked to end them before it is ended itself.
-        if let Ok(mut stream) = TcpStream::connect(&self.address) {
-            let request = format!(
-                "DELETE {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
-                self.session, self.address
-            );
-            let _ = stream.set_read_timeout(Some(PATIENCE));
-            let _ = stream.write_all(request.as_bytes());
-            let _ = stream.read(&mut [0; 64]);
+        // The driver knows all processes of the browser: it is asked to end them before it is ended itself.
+        if self.end_session().is_err()
+            && let Some(process) = self.process
+        {
+            let _ = kill_process(process, Signal::KILL);
         }
         let _ = self.driver.kill();
         let _ = self.driver.wait();
+    }
+}
+
+impl Browser {
+    /// Without the runtime, which may be ending.
+    fn end_session(&self) -> std::io::Result<()> {
+        let mut stream = TcpStream::connect(&self.address)?;
+        stream.set_read_timeout(Some(LONGEST_END))?;
+        write!(
+            stream,
+            "DELETE {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+            self.session, self.address
+        )?;
+        stream.read_exact(&mut [0; 16])
     }
 }
 
