@@ -182,6 +182,6 @@ fn many_are_found_by_their_names() {
         browser.until("return document.querySelectorAll('.card').length === 1").await;
         assert!(browser.find(".opener").await.text().await.starts_with("rack-003"));
         browser.find("#filter").await.enter("x").await;
-        browser.until("return document.getElementById('nothing').textContent === 'None is called so.'").await;
+        browser.until("return document.getElementById('nothing').textContent === 'No infra-env has this in its name or id.'").await;
     });
 }

@@ -154,7 +154,7 @@ const cell = (column, ...children) => element("td", { "data-column": column }, .
 function about({ id, created_at, pull_secret_set, ssh_authorized_key, kernel_arguments }) {
   const facts = [
     ["Id", element("code", {}, id), " ", copyButton(id, "the id")],
-    ["Made", new Date(created_at).toLocaleString()],
+    ["Created", new Date(created_at).toLocaleString()],
     ["Pull secret", pull_secret_set ? "set" : "none"],
     ["SSH keys", `${(ssh_authorized_key ?? "").split("\n").filter(Boolean).length}`],
     ["Kernel arguments", JSON.parse(kernel_arguments || "[]").map(argument).join(", ") || "none"],

@@ -32,8 +32,8 @@ export function show() {
   const nothing = byId("nothing");
   nothing.hidden = found.length > 0 && shown.length === found.length;
   nothing.textContent =
-    infraEnvs.length === 0 ? "There is none yet."
-    : found.length === 0 ? "None is called so."
+    infraEnvs.length === 0 ? "There are no infra-envs yet."
+    : found.length === 0 ? "No infra-env has this in its name or id."
     : `The newest ${shown.length} of ${found.length} are shown. The filter finds the others.`;
 }
 
