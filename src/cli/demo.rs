@@ -112,7 +112,10 @@ async fn infra_env(inventory: &Inventory) -> Result<String> {
 /// What to try.
 fn commands(origin: &str, id: &str) -> String {
     format!(
-        "Listening on {origin}, with a synthetic live image and one infra-env. To try in another terminal:
+        "Listening on {origin}, with a synthetic live image and one infra-env.
+
+In a browser: {origin}/
+In another terminal:
 
   # The discovery image of the infra-env
   curl -fO {origin}/i/{id}/full.iso

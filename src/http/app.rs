@@ -17,26 +17,29 @@ use super::first_boot::restrict;
 use super::images::ImageServer;
 use super::request::{Following, follow};
 use super::shortcut::App;
-use super::{health, origin};
+use super::{health, origin, page};
 use crate::inventory::{Inventory, Refusal};
 
 /// The smallest answer that is worth packing: one that does not fit into a packet.
 const MIN_PACKED: u64 = 1400;
 
-/// The API of an inventory, its images if they are served, its health, and what all requests have in common: an id and a
-/// line in the log, packed answers for who asks for them, browsers' questions, and an answer even where ours fails.
+/// The API of an inventory, its images if they are served, its health, the page for browsers, and what all requests have in
+/// common: an id and a line in the log, packed answers for who asks for them, browsers' questions, and an answer even where
+/// ours fails.
 pub fn app(inventory: &Inventory, images: Option<&ImageServer>) -> App {
     let packing = CompressionLayer::new()
         .gzip(true)
         .quality(CompressionLevel::Fastest)
         .compress_when(SizeAbove::new(MIN_PACKED).and(is_document));
-    let documents = health::routes(inventory, images).fallback_service(inventory.router()).layer(packing);
+    let documents = health::routes(inventory, images).merge(page::routes());
+    let documents = documents.fallback_service(inventory.router()).layer(packing);
     // Images go past what looks into answers.
     let app = images.map_or_else(Router::new, ImageServer::router).fallback_service(documents);
     in_common(app, origin::allow(&inventory.settings().allowed_origins), images)
 }
 
-/// Images without an inventory of their own, their health, and what all requests have in common. Pages of the allowed
+/// Images without an inventory of their own, their health, and what all requests have in common. The page for browsers is not
+/// there: it shows an inventory. Pages of the allowed
 /// origins may fetch images.
 pub fn image_app(images: &ImageServer, allowed_origins: &[String]) -> App {
     let app = images.router().merge(health::image_routes(images)).fallback(nothing);

@@ -109,6 +109,7 @@ mod tests {
             ("GET", "/health/../api/assisted-install/v2/infra-envs"),
             ("GET", "/openapi.json"),
             ("GET", "/"),
+            ("GET", "/page/page.js"),
             ("GET", files),
             ("POST", &format!("{files}?file_name=ipxe-script")),
             ("GET", &format!("{files}?file_name=discovery.ign")),

@@ -12,6 +12,7 @@ mod health;
 pub mod images;
 mod metrics;
 mod origin;
+mod page;
 mod redacted;
 mod request;
 mod server;

@@ -109,7 +109,9 @@ fn an_image_that_changed_in_the_past_is_a_new_one() {
     let changed = jumping.image(&format!("If-Modified-Since: {dated}"));
     assert_eq!(changed.status, 200);
     assert_ne!(changed.header("etag"), before.header("etag"));
-    assert_eq!(changed.header("last-modified"), None, "a change that is still to come");
+    // A change that is still to come is not told of.
+    let told: i32 = changed.header("last-modified").unwrap().split(' ').nth(3).unwrap().parse().unwrap();
+    assert!(told < this_year, "{}", changed.head);
     // A client that goes by the date gets the new image from its beginning, now and when the clock is right again.
     for offset in ["-3y", "+1d"] {
         jumping.jump(offset);
@@ -117,5 +119,4 @@ fn an_image_that_changed_in_the_past_is_a_new_one() {
         assert_eq!(resumed.status, 200, "{offset}");
         assert_eq!(jumping.image(&format!("If-Modified-Since: {dated}")).status, 200, "{offset}");
     }
-    assert!(jumping.image("").header("last-modified").is_some());
 }

@@ -36,9 +36,10 @@ fn every_command_that_it_prints_works() {
     let mut child = demo(data.path()).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     let running = Running(child);
-    let commands: Vec<String> = lines
-        .by_ref()
-        .take_while(|line| !line.starts_with("Ctrl-C"))
+    let told: Vec<String> = lines.by_ref().take_while(|line| !line.starts_with("Ctrl-C")).collect();
+    let page = told.iter().find_map(|line| line.strip_prefix("In a browser: ")).unwrap();
+    let commands: Vec<String> = told
+        .iter()
         .filter_map(|line| line.strip_prefix("  ").map(str::to_owned))
         .filter(|line| !line.starts_with('#'))
         .collect();
@@ -52,6 +53,8 @@ fn every_command_that_it_prints_works() {
         String::from_utf8(output.stdout).unwrap()
     });
     let outputs: Vec<String> = outputs.collect();
+    let page = Command::new("curl").args(["-fsS", page]).output().unwrap();
+    assert!(String::from_utf8(page.stdout).unwrap().contains("<title>Kindling</title>"));
     for (output, part) in
         outputs.iter().zip(["", "console=ttyS0", "\"ignition\"", "\"etag\"", "\"complete\""])
     {

@@ -76,6 +76,11 @@ impl Validators<'_> {
     }
 }
 
+/// Whether a client says that it has what an entity tag stands for, and wants it only if it is another now.
+pub(in crate::http) fn is_known(headers: &HeaderMap, etag: &str) -> bool {
+    TagList::of(headers, header::IF_NONE_MATCH).is_some_and(|tags| tags.has_weakly(etag))
+}
+
 /// The entity tags of a condition.
 enum TagList<'a> {
     /// Any.

@@ -16,6 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
+use axum::http::header::Entry;
 use axum::http::header::{self, HeaderMap, HeaderName};
 use axum::http::{HeaderValue, Method, Response, StatusCode, Version};
 use chrono::{DateTime, SubsecRound, Utc};
@@ -24,6 +25,7 @@ use isogen::Plan;
 pub use body::BodyMode;
 use body::Piece;
 pub(crate) use body::PlanBody;
+pub(in crate::http) use conditional::is_known;
 use conditional::{Outcome, Validators};
 use multipart::Parts;
 use range::{RangeRequest, Selection};
@@ -126,8 +128,14 @@ impl Content {
         let now = Utc::now();
         let mut response = self.respond_at(now, mode, (method, headers, version));
         if self.modified > now {
-            // The clock was set back. No answer may tell of a change that is still to come (RFC 9110, 8.8.2.1).
-            response.headers_mut().remove(header::LAST_MODIFIED);
+            // The clock was set back. No answer may tell of a change that is still to come (RFC 9110, 8.8.2.1); conditions
+            // go by the true time.
+            let date = conditional::date_value(now.trunc_subsecs(0));
+            if let (Entry::Occupied(mut told), Some(date)) =
+                (response.headers_mut().entry(header::LAST_MODIFIED), date)
+            {
+                told.insert(date);
+            }
         }
         response
     }

@@ -1,0 +1,238 @@
+// The form that makes an infra-env.
+
+import { api } from "./api.js";
+import { byId, element, finding, findingList, fromTemplate, showProblem, tell } from "./dom.js";
+import { open, refresh } from "./infra-envs.js";
+
+/** What goes into the request as it was typed, if anything was. */
+const TEXTS = [
+  "name", "openshift_version", "cpu_architecture", "image_type", "pull_secret", "ssh_authorized_key",
+  "additional_ntp_sources", "additional_trust_bundle", "ignition_config_override",
+];
+const PROXIES = ["http_proxy", "https_proxy", "no_proxy"];
+/** Which field a refusal is about, by the words in it. */
+const ABOUT = {
+  pull_secret: /pull.secret/i,
+  ssh_authorized_key: /ssh.(authorized.)?key/i,
+  no_proxy: /no.proxy/i,
+  https_proxy: /https.proxy/i,
+  http_proxy: /http.proxy/i,
+  additional_ntp_sources: /ntp/i,
+  additional_trust_bundle: /trust.bundle|certificate/i,
+  ignition_config_override: /ignition/i,
+  openshift_version: /version/i,
+};
+
+const form = byId("creation");
+/** The live images that there can be infra-envs for. */
+let osImages = [];
+
+export function begin() {
+  byId("new").addEventListener("click", () => (form.hidden ? unfold() : fold()));
+  byId("cancel").addEventListener("click", () => fold());
+  byId("add-argument").addEventListener("click", ({ target }) => goInto(addRow("argument", byId("arguments"), target)));
+  byId("add-machine").addEventListener("click", () => goInto(addMachines([{}])));
+  byId("nmstate").addEventListener("change", readFiles);
+  form.elements.openshift_version.addEventListener("change", offerArchitectures);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    create();
+  });
+}
+
+async function unfold() {
+  form.hidden = false;
+  byId("new").setAttribute("aria-expanded", "true");
+  form.elements.name.focus();
+  try {
+    osImages = (await api.osImages()).filter((image) => image.configured && image.type !== "disconnected-iso");
+    offerVersions();
+  } catch (refusal) {
+    showRefusal(refusal);
+  }
+}
+
+function fold() {
+  form.hidden = true;
+  form.reset();
+  byId("arguments").replaceChildren();
+  byId("machines").replaceChildren();
+  showRefusal(null);
+  byId("new").setAttribute("aria-expanded", "false");
+  byId("new").focus();
+}
+
+/** The newest first. */
+function offerVersions() {
+  const versions = new Set(osImages.map((image) => image.openshift_version));
+  const sorted = [...versions].sort((one, other) => other.localeCompare(one, "en", { numeric: true }));
+  offer("openshift_version", sorted);
+  offerArchitectures();
+}
+
+function offerArchitectures() {
+  const version = form.elements.openshift_version.value;
+  const images = osImages.filter((image) => image.openshift_version === version);
+  offer("cpu_architecture", images.map((image) => image.cpu_architecture));
+}
+
+function offer(name, values) {
+  form.elements[name].replaceChildren(...values.map((value) => element("option", { value }, value)));
+}
+
+const goInto = (part) => part?.querySelector("input, textarea").focus();
+
+/** Adds a row that can be removed again; keys go to what adds another then. */
+function addRow(template, list, adder, values = {}) {
+  const [row, slots] = fromTemplate(template);
+  for (const [name, value] of Object.entries(values)) row.querySelector(`[name=${name}]`).value = value;
+  slots.remove.addEventListener("click", () => {
+    row.remove();
+    adder.focus();
+  });
+  list.append(row);
+  return row;
+}
+
+/** Adds the networks of machines. Gives the first of them. */
+function addMachines(networks) {
+  const [first] = networks.map(addMachine);
+  countMachines();
+  return first;
+}
+
+function addMachine({ file, network_yaml = "", mac_interface_map = [{}] }) {
+  const [machine, slots] = fromTemplate("machine");
+  machine.dataset.file = file ?? "";
+  machine.querySelector("textarea").value = network_yaml;
+  const addMac = (map) => addRow("mac", slots.macs, slots.add, map);
+  byId("machines").append(machine);
+  mac_interface_map.forEach(addMac);
+  slots.add.addEventListener("click", () => goInto(addMac({})));
+  slots.remove.addEventListener("click", () => {
+    machine.remove();
+    countMachines();
+    byId("add-machine").focus();
+  });
+  return machine;
+}
+
+const machines = () => [...byId("machines").children];
+
+function countMachines() {
+  machines().forEach((machine, index) => {
+    const file = machine.dataset.file;
+    machine.querySelector("legend").textContent = `Machine ${index + 1}${file ? `: ${file}` : ""}`;
+  });
+}
+
+async function readFiles({ target }) {
+  const files = [...target.files];
+  target.value = "";
+  const texts = await Promise.all(files.map((file) => file.text()));
+  const first = addMachines(texts.flatMap((text, index) => networksIn(files[index].name, text)));
+  // The document is there; what it lacks are addresses.
+  first?.querySelector("input").focus();
+  tell(`${files.map((file) => file.name).join(", ")}: ${machines().length} machines in all.`);
+}
+
+/** A file is one nmstate document, or a list in the form of the API, with addresses. */
+function networksIn(file, text) {
+  try {
+    const list = JSON.parse(text);
+    if (Array.isArray(list)) return list.map((network, index) => ({ ...network, file: `${file}[${index}]` }));
+  } catch {
+    // It is YAML.
+  }
+  return [{ file, network_yaml: text }];
+}
+
+/** What the request says: what is empty is not in it. */
+function body() {
+  const written = (names) => {
+    const pairs = names.map((name) => [name, form.elements[name].value.trim()]);
+    return Object.fromEntries(pairs.filter(([, value]) => value));
+  };
+  const rows = (list, names) => [...list.children]
+    .map((row) => Object.fromEntries(names.map((name) => [name, row.querySelector(`[name=${name}]`).value.trim()])));
+  const params = { name: form.elements.name.value, pull_secret: form.elements.pull_secret.value, ...written(TEXTS) };
+  const [proxy, kernelArguments] = [written(PROXIES), rows(byId("arguments"), ["value"])];
+  if (Object.keys(proxy).length) params.proxy = proxy;
+  // The API appends, and does nothing else.
+  if (kernelArguments.length) params.kernel_arguments = kernelArguments.map((row) => ({ operation: "append", ...row }));
+  if (machines().length) {
+    params.static_network_config = machines().map((machine) => ({
+      network_yaml: machine.querySelector("textarea").value,
+      mac_interface_map: rows(machine.querySelector("ul"), ["mac_address", "logical_nic_name"]),
+    }));
+  }
+  return params;
+}
+
+async function create() {
+  const button = form.querySelector("button.primary");
+  showRefusal(null);
+  button.disabled = true;
+  try {
+    const made = await api.create(body());
+    await refresh();
+    fold();
+    await open(made.id);
+    tell(`${made.name} was created.`);
+  } catch (refusal) {
+    showRefusal(refusal);
+  } finally {
+    button.disabled = false;
+  }
+}
+
+/** Shows what is wrong beside the button that was pressed, with a way to each place in a document. */
+function showRefusal(refusal) {
+  const place = byId("creation-problem");
+  showProblem(place, refusal && (refusal.findings.length ? "Nothing was created: the static networks have errors." : refusal));
+  for (const field of form.elements) {
+    field.removeAttribute("aria-invalid");
+    field.removeAttribute("aria-describedby");
+  }
+  if (!refusal) return;
+  if (refusal.findings.length) {
+    place.append(findingList(refusal.findings, ofDocument));
+  } else {
+    mark(refusal.message);
+  }
+  place.focus();
+}
+
+/** Marks the field that a refusal is about. */
+function mark(message) {
+  const name = Object.keys(ABOUT).find((name) => ABOUT[name].test(message));
+  if (!name) return;
+  const field = form.elements[name];
+  field.setAttribute("aria-invalid", "true");
+  field.setAttribute("aria-describedby", "creation-problem");
+  const folded = field.closest("details");
+  if (folded) folded.open = true;
+}
+
+function ofDocument({ severity, message, host, path, line }) {
+  const machine = machines()[host];
+  const document = machine?.querySelector("textarea");
+  const title = machine?.querySelector("legend").textContent ?? `Machine ${host + 1}`;
+  const text = line === null ? undefined : document?.value.split("\n")[line - 1]?.trim();
+  const item = finding(severity, message, [title, line === null ? "" : `line ${line}`, path].filter(Boolean).join(", "), text);
+  if (!document) return item;
+  document.setAttribute("aria-invalid", "true");
+  const show = element("button", { type: "button", className: "small" }, "Go there");
+  show.addEventListener("click", () => select(document, line));
+  item.append(show);
+  return item;
+}
+
+/** Goes to a line of a text. */
+function select(area, line) {
+  const before = area.value.split("\n").slice(0, (line ?? 1) - 1);
+  const start = before.reduce((sum, text) => sum + text.length + 1, 0);
+  const end = area.value.indexOf("\n", start);
+  area.focus();
+  area.setSelectionRange(start, line === null || end < 0 ? area.value.length : end);
+}

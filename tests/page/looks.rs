@@ -1,0 +1,127 @@
+//! How the page looks, to eyes and to others.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::browser::Browser;
+use crate::run;
+use crate::service::{NMSTATE, Service};
+
+/// The least contrast of text, by WCAG 2.2, 1.4.3.
+const LEAST_CONTRAST: f64 = 4.5;
+
+/// The text with the least contrast to what is behind it, and that contrast.
+const WORST: &str = r"
+    const parse = (color) => {
+      const numbers = color.match(/[\d.]+/g).map(Number);
+      return numbers.length === 3 ? [...numbers, 1] : numbers;
+    };
+    const luminance = ([r, g, b]) => [r, g, b]
+      .map((value) => value / 255)
+      .map((value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4))
+      .reduce((sum, value, index) => sum + value * [0.2126, 0.7152, 0.0722][index], 0);
+    const ground = (element) => {
+      for (let at = element; at; at = at.parentElement) {
+        const color = parse(getComputedStyle(at).backgroundColor);
+        if (color[3] === 1) return color;
+      }
+      return [255, 255, 255, 1];
+    };
+    const hasText = (element) => [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+    const seen = [...document.querySelectorAll('body *')]
+      .filter((element) => element.checkVisibility() && !element.closest('.unseen') && hasText(element));
+    const measured = seen.map((element) => {
+      const [one, other] = [luminance(parse(getComputedStyle(element).color)), luminance(ground(element))].sort();
+      return [(Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05), element.textContent.slice(0, 60)];
+    });
+    return [seen.length, ...measured.sort((one, next) => one[0] - next[0])[0]];";
+
+/// Shows all that there is: the form with a machine, an open infra-env with a reader, a dialog apart.
+async fn show_everything(browser: &Browser, service: &Service) {
+    service.infra_env("rack-12").await;
+    let made = service.infra_env("edge-munich").await;
+    let id = made["id"].as_str().unwrap();
+    let url = service.url(&format!("/i/{id}/full.iso"));
+    service.client.get(url).header("range", "bytes=0-400000").send().await.unwrap().bytes().await.unwrap();
+    browser.go(&service.url(&format!("/#{id}"))).await;
+    browser.find("[data-slot=readers] progress").await;
+    browser.find("#new").await.click().await;
+    browser.until("return document.querySelector('[name=openshift_version]').value").await;
+    browser.find("#add-argument").await.click().await;
+    let path = browser.file("node-a.yaml", &NMSTATE.replace("id: 0", "id: 4095"));
+    browser.all("#nmstate").await[0].enter(path.to_str().unwrap()).await;
+    browser.find(".machine").await;
+    browser.find("summary").await.click().await;
+    browser.find("#creation [name=name]").await.enter("rack-13").await;
+    browser.find("[name=pull_secret]").await.enter(crate::service::PULL_SECRET).await;
+    browser.find("[name=value]").await.enter("quiet").await;
+    browser.find("[name=mac_address]").await.enter("52:54:00:00:00:02\teth0").await;
+    browser.find("#creation button.primary").await.click().await;
+    browser.find("#creation-problem .findings").await;
+}
+
+/// What is typed into and pressed has a name and a role; headings and ids are in order.
+#[test]
+fn everything_has_a_name() {
+    run(async {
+        let Some(browser) = Browser::start().await else { return };
+        let service = Service::start().await;
+        show_everything(&browser, &service).await;
+        let mut count = 0;
+        for element in
+            browser.all("input, select, textarea, button, a, summary, progress, dialog[open]").await
+        {
+            if element.property("offsetParent").await.is_null() {
+                continue;
+            }
+            let (label, role) = (element.label().await, element.role().await);
+            assert!(
+                !label.is_empty() && !role.is_empty() && role != "generic",
+                "{label:?} {role}: {element:?}"
+            );
+            count += 1;
+        }
+        assert!(count > 40, "{count} elements were looked at");
+        for (selector, role) in
+            [("main", "main"), ("table", "table"), ("#creation-problem", "alert"), ("#news", "status")]
+        {
+            assert_eq!(browser.all(selector).await[0].role().await, role, "{selector}");
+        }
+        let twice = "const ids = [...document.querySelectorAll('[id]')].map((element) => element.id); \
+                     return ids.filter((id, index) => ids.indexOf(id) !== index)";
+        assert_eq!(browser.script(twice).await, json!([]));
+        let jumps = "const levels = [...document.querySelectorAll('h1, h2, h3, h4')] \
+                       .filter((heading) => heading.checkVisibility()).map((heading) => Number(heading.tagName[1])); \
+                     return [levels[0], levels.filter((level, index) => level > (levels[index - 1] ?? 0) + 1)]";
+        assert_eq!(browser.script(jumps).await, json!([1, []]));
+    });
+}
+
+#[test]
+fn it_can_be_read_in_the_light_and_in_the_dark_and_on_a_phone() {
+    run(async {
+        let Some(browser) = Browser::start().await else { return };
+        let service = Service::start().await;
+        show_everything(&browser, &service).await;
+        let mut grounds = Vec::new();
+        for (scheme, width) in [("light", 1280), ("dark", 1280), ("light", 360), ("dark", 360)] {
+            browser.prefer(scheme).await;
+            browser.resize(width, 900).await;
+            let worst = browser.script(WORST).await;
+            assert!(worst[0].as_u64().unwrap() > 60, "{worst}");
+            assert!(worst[1].as_f64().unwrap() >= LEAST_CONTRAST, "{scheme}, {width}: {worst}");
+            let wide = browser
+                .script("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
+                .await;
+            assert_eq!(wide, 0, "{scheme}, {width}: it is wider than the screen");
+            let name = format!("page-{scheme}-{width}.png");
+            let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+            std::fs::write(place, browser.screenshot().await).unwrap();
+            grounds.push(browser.script("return getComputedStyle(document.body).backgroundColor").await);
+        }
+        assert_ne!(grounds[0], grounds[1]);
+        // On a phone too, cells of tables are cells to whoever does not see them.
+        assert_eq!(browser.find(".files td").await.role().await, "cell");
+    });
+}

@@ -1,0 +1,139 @@
+//! `kindling serve` with a small live image, and its API beside the page.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use fixtures::{Architecture, Era, Recipe};
+use reqwest::{Client, Method, Response};
+use serde_json::{Value, json};
+
+use crate::support::Scratch;
+
+pub(crate) const API: &str = "/api/assisted-install/v2";
+pub(crate) const PULL_SECRET: &str = r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#;
+/// The version of the live image.
+pub(crate) const VERSION: &str = "417.94.202412010000-0";
+
+/// A service of a test's own.
+pub(crate) struct Service {
+    child: Child,
+    /// What it listens on, in the order of its options.
+    pub(crate) urls: Vec<String>,
+    pub(crate) client: Client,
+    pub(crate) token: Option<String>,
+    pub(crate) scratch: Scratch,
+}
+
+impl Service {
+    /// One with a live image that is there.
+    pub(crate) async fn start() -> Self {
+        Self::start_with(Scratch::new(), small(), &["--listen", "127.0.0.1:0"]).await
+    }
+
+    pub(crate) async fn start_with(scratch: Scratch, recipe: Recipe, options: &[&str]) -> Self {
+        let base = scratch.path("base.iso");
+        recipe.write_to(&base).unwrap();
+        let service = Self::spawn(scratch, &file_url(&base), options);
+        service.until_ready().await;
+        service
+    }
+
+    /// One whose live image comes from a URL.
+    pub(crate) fn spawn(scratch: Scratch, url: &str, options: &[&str]) -> Self {
+        let images = json!([{
+            "openshift_version": "4.17", "cpu_architecture": "x86_64", "version": VERSION, "url": url,
+        }]);
+        let run = scratch.command(["serve"].iter().chain(options)).env("OS_IMAGES", images.to_string());
+        let mut command = run.command();
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let listeners = options.iter().filter(|option| option.starts_with("--listen")).count();
+        let urls = lines.map(|line| line.strip_prefix("listening on ").unwrap().to_owned());
+        let urls: Vec<String> = urls.take(listeners).collect();
+        assert_eq!(urls.len(), listeners, "the service does not start");
+        // Whose certificates are whose is for other tests.
+        let client = Client::builder().no_proxy().danger_accept_invalid_certs(true).build().unwrap();
+        Self { child, urls, client, token: None, scratch }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.urls[0])
+    }
+
+    pub(crate) async fn until_ready(&self) {
+        let begun = std::time::Instant::now();
+        while self.get("/health").await.status() != 200 {
+            assert!(begun.elapsed() < crate::browser::PATIENCE, "the live image is never there");
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Response {
+        self.client.get(self.url(path)).send().await.unwrap()
+    }
+
+    /// What the API answers, which is a success.
+    pub(crate) async fn api(&self, method: Method, path: &str, body: &Value) -> Value {
+        let mut request = self.client.request(method, self.url(&format!("{API}{path}"))).json(body);
+        if let Some(token) = &self.token {
+            request = request.bearer_auth(token);
+        }
+        let response = request.send().await.unwrap();
+        let (status, text) = (response.status(), response.text().await.unwrap());
+        assert!(status.is_success(), "{status}: {text}");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    pub(crate) async fn infra_envs(&self) -> Vec<Value> {
+        self.api(Method::GET, "/infra-envs", &json!(null)).await.as_array().unwrap().clone()
+    }
+
+    /// Makes an infra-env with a machine, and gives it.
+    pub(crate) async fn infra_env(&self, name: &str) -> Value {
+        let body = json!({
+            "name": name, "pull_secret": PULL_SECRET, "openshift_version": "4.17",
+            "kernel_arguments": [{"operation": "append", "value": "console=ttyS0"}],
+            "static_network_config": [{
+                "network_yaml": NMSTATE,
+                "mac_interface_map": [{"mac_address": "52:54:00:00:00:01", "logical_nic_name": "eth0"}],
+            }],
+        });
+        self.api(Method::POST, "/infra-envs", &body).await
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) fn small() -> Recipe {
+    Recipe::new(Architecture::X86_64, Era::E2024_12)
+}
+
+pub(crate) fn file_url(path: &Path) -> String {
+    format!("file://{}", path.display())
+}
+
+/// A network that is all right but for its VLAN, which there is a warning of.
+pub(crate) const NMSTATE: &str = "\
+interfaces:
+- name: eth0
+  type: ethernet
+  state: up
+  ipv4:
+    enabled: true
+    address:
+    - ip: 192.0.2.10
+      prefix-length: 24
+- name: eth0.0
+  type: vlan
+  state: up
+  vlan:
+    base-iface: eth0
+    id: 0
+";
