@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, Utc};
 use ignition::network::check::Finding;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -20,7 +21,12 @@ pub struct Refusal {
     shape: Shape,
     reason: String,
     findings: Vec<Finding>,
+    /// When it is of use to ask again, where that is known.
+    retry_at: Option<DateTime<Utc>>,
 }
+
+/// After how many seconds it is of use to ask again a service that has no time, unless that is known better.
+const RETRY_AFTER: i64 = 5;
 
 /// Which part of the service refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +70,7 @@ pub struct GateError {
 impl Refusal {
     /// An operation says no.
     pub fn new(status: StatusCode, reason: impl Into<String>) -> Self {
-        Self { status, shape: Shape::Operation, reason: reason.into(), findings: Vec::new() }
+        Self { status, shape: Shape::Operation, reason: reason.into(), findings: Vec::new(), retry_at: None }
     }
 
     /// A value that cannot be.
@@ -89,7 +95,7 @@ impl Refusal {
 
     /// The request does not come as far as an operation.
     pub fn at_gate(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, shape: Shape::Gate, reason: message.into(), findings: Vec::new() }
+        Self { status, shape: Shape::Gate, reason: message.into(), findings: Vec::new(), retry_at: None }
     }
 
     /// A parameter or a body that cannot be read.
@@ -101,6 +107,12 @@ impl Refusal {
     #[must_use]
     pub fn with_findings(self, findings: Vec<Finding>) -> Self {
         Self { findings, ..self }
+    }
+
+    /// With the time at which it is of use to ask again.
+    #[must_use]
+    pub fn until(self, retry_at: DateTime<Utc>) -> Self {
+        Self { retry_at: Some(retry_at), ..self }
     }
 
     /// The status.
@@ -135,7 +147,9 @@ impl From<StoreError> for Refusal {
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let code = self.status.as_u16();
-        match self.shape {
+        let is_later = self.status == StatusCode::SERVICE_UNAVAILABLE;
+        let retry_after = self.retry_at.map_or(RETRY_AFTER, |at| (at - Utc::now()).num_seconds().max(1));
+        let mut response = match self.shape {
             Shape::Operation => json(
                 self.status,
                 &OperationError {
@@ -148,7 +162,11 @@ impl IntoResponse for Refusal {
                 },
             ),
             Shape::Gate => json(self.status, &GateError { code, message: self.reason }),
+        };
+        if is_later {
+            response.headers_mut().insert(header::RETRY_AFTER, retry_after.into());
         }
+        response
     }
 }
 

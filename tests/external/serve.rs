@@ -119,6 +119,8 @@ async fn the_health_says_why_an_image_is_not_there() {
     process.image(&format!("/byid/{ID}/4.14/x86_64/full.iso")).await;
     let refused = process.get(&format!("/byid/{ID}/4.15/x86_64/full.iso")).await;
     assert_refused(&refused, 503, "an image that is not there");
+    let seconds: u64 = refused.headers()["retry-after"].to_str().unwrap().parse().unwrap();
+    assert!((1..=300).contains(&seconds), "{seconds}");
     assert!(!process.log().contains("s3cret"), "{}", process.log());
 }
 

@@ -271,12 +271,12 @@ fn digest(base: &Base) -> Result<Digest, Refusal> {
 /// What a client hears of a live image that cannot be used yet. Where it comes from, and why it does not come, is for the
 /// log, where the library tells it.
 fn not_ready(error: NotReady) -> Refusal {
-    let reason = match error {
+    match error {
         NotReady::Failed { retry_at, .. } => {
-            let retry_at = retry_at.to_rfc3339_opts(SecondsFormat::Secs, true);
-            format!("the live image could not be had; it is tried again at {retry_at}")
+            let time = retry_at.to_rfc3339_opts(SecondsFormat::Secs, true);
+            let reason = format!("the live image could not be had; it is tried again at {time}");
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, reason).until(retry_at)
         }
-        error => error.to_string(),
-    };
-    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, reason)
+        error => Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
+    }
 }
