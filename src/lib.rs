@@ -6,6 +6,7 @@
 pub mod cli;
 pub mod customize;
 pub mod discovery;
+pub mod doctor;
 pub mod http;
 pub mod images;
 pub mod inventory;

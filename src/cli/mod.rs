@@ -6,6 +6,7 @@
 mod auth;
 mod demo;
 mod dev;
+mod doctor;
 mod duration;
 mod environment;
 mod ignition;
@@ -50,6 +51,8 @@ enum Command {
     Serve(Box<serve::Serve>),
     /// Serve throw-away data, with commands to try
     Demo(demo::Demo),
+    /// Say whether machines can boot from a URL of any server, and which cannot
+    Doctor(doctor::Doctor),
     /// Commands to make keys and tokens
     #[command(subcommand)]
     Auth(auth::Command),
@@ -64,7 +67,7 @@ const INSTALLER: &str = "coreos-installer";
 const INSTALLER_VERSION: &str = concat!("0.27.0+kindling.", env!("CARGO_PKG_VERSION"));
 
 /// Runs the command that the arguments name, and gives the exit code: 0 done, 1 failed (or, of `iso diff`, `iso
-/// verify`, `ignition validate`, `ignition merge` and `network check`, found something), 2 wrong usage.
+/// verify`, `ignition validate`, `ignition merge`, `network check` and `doctor`, found something), 2 wrong usage.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let cli = match parse(&arguments) {
@@ -101,6 +104,7 @@ impl Command {
             Self::Network(command) => command.run(),
             Self::Serve(command) => command.run(),
             Self::Demo(command) => command.run(),
+            Self::Doctor(command) => command.run(),
             Self::Auth(command) => command.run().map(|()| ExitCode::SUCCESS),
             Self::Dev(command) => command.run().map(|()| ExitCode::SUCCESS),
         }
