@@ -129,9 +129,8 @@ impl Wire {
     }
 
     async fn fill(&mut self) -> Result<bool, Fault> {
-        let mut piece = [0; PIECE];
-        let read = self.stream.read(&mut piece).await?;
-        self.buffer.extend_from_slice(piece.get(..read).unwrap_or_default());
+        self.buffer.reserve(PIECE);
+        let read = self.stream.read_buf(&mut self.buffer).await?;
         self.has_ended = read == 0;
         Ok(read > 0)
     }

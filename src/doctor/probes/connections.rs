@@ -46,9 +46,18 @@ async fn keep_alive(subject: &Subject<'_>) -> Tried {
 async fn concurrent(subject: &Subject<'_>) -> Tried {
     let size = subject.required_size()?;
     let len = LEN.min(size);
-    let (first, second) = (0, (size - len).min(65_536));
-    let (one, other) = future::join(subject.range(first, len), subject.range(second, len)).await;
-    for (first, bytes) in [(first, one?), (second, other?)] {
+    let second = (size - len).min(65_536);
+    // That there are no ranges is another matter, and told already.
+    if subject.range(second, len).await.is_err() {
+        let request = Request::new("GET", usize::try_from(len).unwrap_or(PREFIX));
+        let (one, other) = future::join(subject.ask(&request), subject.ask(&request)).await;
+        return match one?.body == other?.body {
+            true => Ok("the beginning twice at once".to_owned()),
+            false => Err(Miss::from("the bytes of one are others")),
+        };
+    }
+    let (one, other) = future::join(subject.range(0, len), subject.range(second, len)).await;
+    for (first, bytes) in [(0, one?), (second, other?)] {
         if subject.known(first, len).is_some_and(|known| known != bytes) {
             return Err(Miss::Fails(format!("the bytes from {first} are others")));
         }

@@ -63,9 +63,6 @@ pub(super) fn all(subject: &Subject<'_>) -> Vec<(Check, Tried)> {
             quoted(&plain)
         ))),
     };
-    if subject.whole.status != 200 {
-        return vec![(Check::UefiType, uefi)];
-    }
     let is_text = plain.starts_with("text/") && subject.content != Content::IpxeScript;
     let media = if is_text { Err(Miss::Fails(quoted(kind))) } else { Ok(quoted(kind)) };
     let content = match &subject.content {

@@ -62,8 +62,8 @@ fn same(subject: &Subject<'_>, head: &Answer) -> Tried {
     Ok("the same headers".to_owned())
 }
 
-/// What the answer to a GET is like.
-pub(super) async fn all(subject: &Subject<'_>) -> Vec<(Check, Tried)> {
+/// Whether there is an answer with a file, whatever that is.
+pub(super) fn answer(subject: &Subject<'_>) -> Vec<(Check, Tried)> {
     let whole = &subject.whole;
     let answers = match whole.status {
         200 => Ok("200".to_owned()),
@@ -74,6 +74,16 @@ pub(super) async fn all(subject: &Subject<'_>) -> Vec<(Check, Tried)> {
     };
     let waited = format!("{:.3} s", whole.waited.as_secs_f64());
     let first_byte = if whole.waited <= PROMPT { Ok(waited) } else { Err(Miss::Fails(waited)) };
+    let form = match &whole.odd_header {
+        Some(name) => Err(Miss::Fails(format!("there is no space behind {name}:"))),
+        None => Ok("as usual".to_owned()),
+    };
+    vec![(Check::Answers, answers), (Check::FirstByte, first_byte), (Check::HeaderForm, form)]
+}
+
+/// What the body of a GET is like.
+pub(super) async fn all(subject: &Subject<'_>) -> Vec<(Check, Tried)> {
+    let whole = &subject.whole;
     let have = whole.body.len();
     let length = match (whole.content_length(), whole.end) {
         (None, _) => Err(Miss::from("there is no Content-Length")),
@@ -82,24 +92,17 @@ pub(super) async fn all(subject: &Subject<'_>) -> Vec<(Check, Tried)> {
         }
         (Some(len), _) => Ok(format!("{len} bytes")),
     };
-    let chunked =
-        if whole.is_chunked() { Err(Miss::from("Transfer-Encoding: chunked")) } else { Ok("no".to_owned()) };
-    let form = match &whole.odd_header {
-        Some(name) => Err(Miss::Fails(format!("there is no space behind {name}:"))),
-        None => Ok("as usual".to_owned()),
+    let chunked = if whole.is_chunked() {
+        Err(Miss::from("Transfer-Encoding: chunked"))
+    } else {
+        Ok("it is not".to_owned())
     };
-    let mut tried = vec![
-        (Check::Answers, answers),
-        (Check::FirstByte, first_byte),
-        (Check::HeaderForm, form),
+    vec![
+        (Check::Length, length),
         (Check::NotChunked, chunked),
         (Check::Identity, identity(whole)),
-    ];
-    if whole.status == 200 {
-        tried.push((Check::Length, length));
-        tried.push((Check::IdentityWhenAsked, when_asked(subject).await));
-    }
-    tried
+        (Check::IdentityWhenAsked, when_asked(subject).await),
+    ]
 }
 
 fn identity(answer: &Answer) -> Tried {

@@ -181,14 +181,15 @@ async fn examine(subject: &mut Subject<'_>, findings: &mut Findings) {
         let older = subject.session.look(&subject.target, &OLDER).await;
         findings.add(Check::Tls12, older.map(|_| "taken".to_owned()).map_err(Miss::from));
     }
+    findings.all(length::answer(subject));
+    if subject.whole.status != 200 {
+        return;
+    }
     let heads = length::heads(subject).await;
     subject.size = heads.size;
     findings.all(heads.tried);
     findings.all(length::all(subject).await);
     findings.all(content::all(subject));
-    if subject.whole.status != 200 {
-        return;
-    }
     findings.all(ranges::all(subject).await);
     findings.all(conditions::all(subject).await);
     findings.all(connections::all(subject).await);
