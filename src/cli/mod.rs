@@ -4,6 +4,7 @@
 //! the same things; under a link of that name, the program calls itself so.
 
 mod auth;
+mod completions;
 mod demo;
 mod dev;
 mod doctor;
@@ -12,6 +13,7 @@ mod environment;
 mod ignition;
 mod input;
 mod iso;
+mod man;
 mod network;
 mod output;
 mod pxe;
@@ -56,6 +58,10 @@ enum Command {
     /// Commands to make keys and tokens
     #[command(subcommand)]
     Auth(auth::Command),
+    /// Print what a shell completes command lines with
+    Completions(completions::Completions),
+    /// Print the manual page, or write those of all commands
+    Man(man::Man),
     /// Commands to look into images and archives
     #[command(subcommand, hide = true)]
     Dev(dev::Command),
@@ -74,7 +80,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => error.exit(),
     };
-    match cli.command.run() {
+    match cli.command.run(&arguments) {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -84,19 +90,24 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+/// The command line as it is defined, under the name by which we are called.
+fn definition(arguments: &[OsString]) -> clap::Command {
     let called = arguments.first().and_then(|path| Path::new(path).file_name());
-    let command = match called {
+    match called {
         Some(name) if name == INSTALLER => Cli::command().name(INSTALLER).version(INSTALLER_VERSION),
         _ => Cli::command(),
-    };
+    }
+}
+
+fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    let command = definition(arguments);
     let mut command = settings_file::resolve(environment::resolve(command), arguments)?;
     let matches = command.try_get_matches_from_mut(arguments);
     Cli::from_arg_matches(&matches.map_err(|error| environment::explain(error, &command, arguments))?)
 }
 
 impl Command {
-    fn run(self) -> anyhow::Result<ExitCode> {
+    fn run(self, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
         match self {
             Self::Iso(command) => command.run(),
             Self::Pxe(command) => command.run().map(|()| ExitCode::SUCCESS),
@@ -106,6 +117,8 @@ impl Command {
             Self::Demo(command) => command.run(),
             Self::Doctor(command) => command.run(),
             Self::Auth(command) => command.run().map(|()| ExitCode::SUCCESS),
+            Self::Completions(command) => command.run(definition(arguments)).map(|()| ExitCode::SUCCESS),
+            Self::Man(command) => command.run(definition(arguments)).map(|()| ExitCode::SUCCESS),
             Self::Dev(command) => command.run().map(|()| ExitCode::SUCCESS),
         }
     }

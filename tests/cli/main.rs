@@ -15,6 +15,7 @@ mod crash;
 mod demo;
 mod downloads;
 mod files;
+mod generated;
 mod help;
 mod hostile;
 mod ignition;

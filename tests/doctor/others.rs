@@ -55,13 +55,13 @@ fn nginx_is_for_everybody() {
     scratch.write(
         "nginx.conf",
         format!(
-            "{user} daemon off; pid {folder}/pid; error_log stderr; events {{}} http {{ access_log off; {temporary}\n\
+            "{user} daemon off; master_process off; pid {folder}/pid; error_log stderr; events {{}} http {{ access_log off; {temporary}\n\
              types {{ application/octet-stream iso; }} server {{ listen 127.0.0.1:{port}; root {folder}; }} }}\n"
         ),
     );
     let mut command = Command::new(nginx);
     command.arg("-c").arg(scratch.path("nginx.conf")).arg("-p").arg(scratch.folder());
-    let child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let _running = Running(child);
     let begun = Instant::now();
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
