@@ -32,10 +32,11 @@ fn without_end(stream: &mut TcpStream, piece: &[u8], pause: Duration) {
     }
 }
 
-#[test]
-fn every_examination_ends_and_says_why() {
-    type Talk = fn(TcpStream);
-    let cases: [(&str, Talk, Check, &str); 9] = [
+/// What is wrong, what the server does, and the check that says so in which words.
+type Case = (&'static str, fn(TcpStream), Check, &'static str);
+
+fn cases() -> [Case; 9] {
+    [
         ("a closed door", |stream| drop(after_request(stream)), Check::Reachable, "without an answer"),
         (
             "no word",
@@ -105,8 +106,12 @@ fn every_examination_ends_and_says_why() {
             Check::Range,
             "200",
         ),
-    ];
-    for (name, talk, check, reason) in cases {
+    ]
+}
+
+#[test]
+fn every_examination_ends_and_says_why() {
+    for (name, talk, check, reason) in cases() {
         let begun = Instant::now();
         let report = examined(&format!("http://{}/full.iso", serve_raw(talk)), &options());
         assert!(begun.elapsed() < PATIENCE, "{name}");
