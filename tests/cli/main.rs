@@ -22,6 +22,7 @@ mod ignition;
 mod listeners;
 mod network;
 mod nmstatectl;
+mod pages;
 mod serve;
 mod settings_file;
 mod streams;
