@@ -24,7 +24,7 @@ pub(super) struct Doctor {
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
     /// Send a header with each request, such as "Authorization: Bearer ..."; not to where the URL is redirected
-    #[arg(long = "header", value_name = "NAME: VALUE", value_parser = header)]
+    #[arg(long = "header", value_name = "NAME: VALUE")]
     headers: Vec<Header>,
     /// Ask on where the certificate is not trusted, with all tokens of the URL and headers
     #[arg(long)]
@@ -43,14 +43,25 @@ pub(super) struct Doctor {
     url: String,
 }
 
-/// A header, and not its value wherever it is shown.
+/// A header as it was given. It is likely a secret, so that it is looked at by us: an error of the parser would quote it.
 #[derive(Clone)]
-struct Header(String, String);
+struct Header(String);
+
+impl From<String> for Header {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
 
 impl std::fmt::Debug for Header {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Header").field(&self.0).finish_non_exhaustive()
+        f.debug_tuple("Header").finish_non_exhaustive()
     }
+}
+
+/// Ends the program as the parser does.
+fn refuse(why: impl std::fmt::Display) -> ! {
+    clap::Error::raw(ErrorKind::ValueValidation, format!("{why}\n")).exit()
 }
 
 /// The clients, as the command line has them.
@@ -83,14 +94,6 @@ impl From<Kind> for Client {
     }
 }
 
-/// The text is not in the error: it is likely a secret.
-fn header(text: &str) -> Result<Header, String> {
-    let (name, value) = text.split_once(':').ok_or("expected a name, a colon and a value")?;
-    let header = Header(name.trim().to_owned(), value.trim().to_owned());
-    Options::default().header(&header.0, &header.1).map_err(|error| error.to_string())?;
-    Ok(header)
-}
-
 fn timeout(text: &str) -> Result<Duration, String> {
     match duration::parse(text)? {
         Duration::ZERO => Err("expected some time".to_owned()),
@@ -105,8 +108,11 @@ impl Doctor {
         options.ca_file = self.ca;
         options.timeout = self.timeout;
         options.dangerously_any_certificate = self.insecure;
-        for Header(name, value) in &self.headers {
-            options = options.header(name, value)?;
+        for Header(text) in &self.headers {
+            let Some((name, value)) = text.split_once(':') else {
+                refuse("a value of --header is no name with a colon and a value behind it")
+            };
+            options = options.header(name.trim(), value.trim()).unwrap_or_else(|error| refuse(error));
         }
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

@@ -16,6 +16,7 @@ const ALL: &[Need] = &[
     (Check::Reachable, Refuses, "it cannot reach the server"),
     (Check::RedirectsEnd, Refuses, "it never gets to a file"),
     (Check::Answers, Refuses, "it gets no file"),
+    (Check::Complete, Refuses, "it gets a part of the file alone"),
     (Check::Identity, Refuses, "it takes the bytes as they come, and these are packed"),
     (Check::SameBytes, Refuses, "what it reads in several requests does not fit together"),
 ];
@@ -96,9 +97,12 @@ const IPXE_DISK: &[Need] = &[
 
 const UEFI: &[Need] = &[
     (Check::UefiType, Refuses, "neither type nor suffix tell it what to do with the file"),
-    (Check::Length, Refuses, "it needs to know how much memory the file takes"),
+    (
+        Check::Length,
+        Remark,
+        "it reads all of the file to know how long it is; boot loaders that go on from there, likely, refuse",
+    ),
     (Check::HeadLength, Remark, "it asks with HEAD first, and has to read all of the file once more without"),
-    (Check::NotChunked, Remark, "boot loaders that go on from there, likely, take no chunks"),
     (Check::NotRedirected, Remark, "older firmware, likely, follows no redirect"),
     (
         Check::UrlEncrypted,

@@ -308,8 +308,10 @@ checks! {
     Answers = "answers",
     /// The first byte is there within five seconds.
     FirstByte = "first-byte",
-    /// The answer has a length, and as many bytes.
+    /// The answer has a length.
     Length = "length",
+    /// It has as many bytes as it says.
+    Complete = "complete",
     /// The answer is not in chunks.
     NotChunked = "not-chunked",
     /// Nothing is compressed on its way.
@@ -368,13 +370,20 @@ impl fmt::Display for Check {
     }
 }
 
+/// A character, or how it is written where it is none that can be seen.
+fn printable(character: char) -> String {
+    match character {
+        '"' | '\'' | '\\' => character.to_string(),
+        character => character.escape_debug().to_string(),
+    }
+}
+
 /// The most of what a server says that is shown.
 const MAX_QUOTED: usize = 120;
 
 /// What a server says, so that it can be shown: without control characters, and not at any length.
 pub(super) fn quoted(text: &str) -> String {
-    let mut shown: String =
-        text.chars().take(MAX_QUOTED).flat_map(char::escape_debug).filter(|it| !it.is_control()).collect();
+    let mut shown: String = text.chars().take(MAX_QUOTED).map(printable).collect();
     if text.chars().nth(MAX_QUOTED).is_some() {
         shown.push_str("...");
     }
@@ -387,7 +396,7 @@ mod tests {
 
     #[test]
     fn what_servers_say_is_no_message_to_the_terminal() {
-        assert_eq!(quoted("bytes \u{1b}[2J 0-1/2"), "bytes \\u{1b}[2J 0-1/2");
+        assert_eq!(quoted("bytes \u{1b}[2J \"0-1/2\""), "bytes \\u{1b}[2J \"0-1/2\"");
         assert_eq!(quoted(&"a".repeat(500)).len(), MAX_QUOTED + 3);
     }
 

@@ -57,9 +57,11 @@ impl Session {
 
     /// Sends a request on a connection of its own.
     pub(super) async fn exchange(&self, target: &Target, request: &Request) -> Result<Answer, Fault> {
-        self.within(self.exchange_all(target, std::slice::from_ref(request)))
-            .await
-            .and_then(|answers| answers.into_iter().next().ok_or(Fault::Closed))
+        self.within(async {
+            let mut wire = self.open(target).await?;
+            wire.exchange(request, &self.text(target, request, "close")).await
+        })
+        .await
     }
 
     /// Sends requests on one connection, one after the other, and gives the answers up to the first that fails, and why.
@@ -80,15 +82,6 @@ impl Session {
             Ok((answers, None))
         })
         .await
-    }
-
-    async fn exchange_all(&self, target: &Target, requests: &[Request]) -> Result<Vec<Answer>, Fault> {
-        let mut wire = self.open(target).await?;
-        let mut answers = Vec::new();
-        for request in requests {
-            answers.push(wire.exchange(request, &self.text(target, request, "close")).await?);
-        }
-        Ok(answers)
     }
 
     /// Sends a HEAD, and says whether the answer has a body that it should not have.

@@ -16,6 +16,8 @@ const MAX_HEAD: usize = 32 << 10;
 const MAX_INTERIM: usize = 4;
 /// The longest line between chunks.
 const MAX_CHUNK_LINE: usize = 256;
+/// How long bytes are waited for that should not come. Those behind an answer to a HEAD come with it.
+const SURPLUS: Duration = Duration::from_millis(500);
 /// How much is read at once.
 const PIECE: usize = 16 << 10;
 
@@ -123,9 +125,10 @@ impl Wire {
         Ok(answer)
     }
 
-    /// Whether anything comes yet that was not asked for.
+    /// Whether anything comes yet that was not asked for. A server that keeps the connection open has nothing more to say.
     pub(super) async fn is_surplus(&mut self) -> bool {
-        !self.buffer.is_empty() || self.fill().await.unwrap_or(false)
+        let more = async { !self.buffer.is_empty() || self.fill().await.unwrap_or(false) };
+        tokio::time::timeout(SURPLUS, more).await.unwrap_or(false)
     }
 
     async fn fill(&mut self) -> Result<bool, Fault> {
@@ -136,10 +139,14 @@ impl Wire {
     }
 
     async fn head(&mut self) -> Result<Answer, Fault> {
+        // What was searched is not searched again, however small the pieces are.
+        let mut searched: usize = 0;
         let len = loop {
-            if let Some(len) = head_len(&self.buffer) {
-                break len;
+            let from = searched.saturating_sub(3);
+            if let Some(len) = self.buffer.get(from..).and_then(head_len) {
+                break from + len;
             }
+            searched = self.buffer.len();
             if self.buffer.len() > MAX_HEAD {
                 return Err(Fault::LongHead { most: MAX_HEAD });
             }
@@ -344,6 +351,35 @@ mod tests {
             let error = told(bytes.as_bytes(), &Request::new("GET", 10)).await.unwrap_err().to_string();
             assert!(error.contains(reason), "{bytes:.80}: {error}");
         }
+    }
+
+    proptest::proptest! {
+        /// Whatever comes, in pieces of any size, there is an answer within its limit, or a reason.
+        #[test]
+        fn nothing_is_read_without_limit(
+            bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300),
+            beginning in proptest::sample::select(&[
+                "",
+                "HTTP/1.1 200 OK\r\n",
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+                "HTTP/1.1 200 OK\r\nContent-Length: 40\r\n\r\n",
+            ][..]),
+        ) {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let all = [beginning.as_bytes(), &bytes].concat();
+            if let Ok(answer) = runtime.block_on(told(&all, &Request::new("GET", 10))) {
+                assert!(answer.body.len() <= 10);
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn heads_come_in_pieces() {
+        let (ours, mut theirs) = tokio::io::duplex(1);
+        let reading =
+            tokio::spawn(async move { Wire::new(ours).exchange(&Request::new("GET", 10), "").await });
+        theirs.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc").await.unwrap();
+        assert_eq!(reading.await.unwrap().unwrap().body, b"abc");
     }
 
     #[tokio::test]

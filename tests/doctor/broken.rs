@@ -52,7 +52,7 @@ fn lengths() -> Vec<Case> {
                 }
             }),
             &["length", "head-same"],
-            &["bmc", "uefi"],
+            &["bmc"],
         ),
         (
             "cut",
@@ -63,8 +63,8 @@ fn lengths() -> Vec<Case> {
                     reply.closes = true;
                 }
             }),
-            &["length"],
-            &["bmc", "uefi"],
+            &["complete"],
+            READERS,
         ),
         (
             "chunks",
@@ -80,7 +80,7 @@ fn lengths() -> Vec<Case> {
                 }
             }),
             &["length", "not-chunked", "head-same", "http-1.0"],
-            &["bmc", "uefi"],
+            &["bmc"],
         ),
         (
             "compressed",

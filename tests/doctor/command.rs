@@ -78,9 +78,12 @@ fn wrong_usage_is_told_apart() {
         ("doctor --timeout 0s http://127.0.0.1/", "some time"),
         ("doctor --timeout 1h http://127.0.0.1/", "ten minutes"),
         ("doctor --header Range:bytes=0-1 http://127.0.0.1/", "cannot be sent"),
+        ("doctor --header secret http://127.0.0.1/", "no name with a colon"),
         ("doctor --client bios http://127.0.0.1/", "possible values"),
     ] {
-        scratch.kindling(arguments).usage(phrase);
+        let output = scratch.kindling(arguments);
+        output.usage(phrase);
+        assert!(!output.stderr.contains("secret"), "{}", output.stderr);
     }
     scratch.kindling("doctor --ca missing.pem http://127.0.0.1/").failure("missing.pem");
     scratch.write("empty.pem", "");

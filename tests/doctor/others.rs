@@ -3,12 +3,14 @@
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use kindling::doctor::{Options, Outcome};
+use kindling::doctor::{Client, Options, Outcome, Verdict};
 
-use crate::support::{Scratch, require_tool};
+use crate::raw::{Asked, Reply, serve};
+use crate::support::{Run, Scratch, require_tool};
 use crate::{examined, image, refusing, with};
 
 struct Running(Child);
@@ -71,4 +73,62 @@ fn nginx_is_for_everybody() {
     let report = examined(&format!("http://127.0.0.1:{port}/full.iso"), &Options::default());
     assert_eq!(with(&report, Outcome::Fails), [""; 0], "{report:#?}");
     assert_eq!(refusing(&report), [""; 0]);
+}
+
+/// Whether QEMU opens a URL as a disk.
+fn opens(qemu: &std::path::Path, url: &str) -> bool {
+    let arguments = ["-M", "none", "-nodefaults", "-display", "none", "-monitor", "stdio", "-S", "-blockdev"];
+    let node = format!("driver=http,node-name=image,read-only=on,url={url}");
+    let output = Run::new(qemu, std::path::Path::new("."))
+        .args(arguments)
+        .args([node])
+        .stdin("info block\nquit\n")
+        .output();
+    let stderr = &output.stderr;
+    assert!(
+        output.status.success() || stderr.contains("CURL"),
+        "is QEMU's module for curl installed? {stderr}"
+    );
+    output.status.success()
+}
+
+/// QEMU opens what we say it does, and refuses what we say it refuses.
+#[test]
+fn qemu_agrees() {
+    let Some(qemu) = require_tool("qemu-system-x86_64") else { return };
+    type Change = fn(&Asked, &mut Reply);
+    let changes: [(&str, Change, bool); 6] = [
+        ("as it should be", |_, _| {}, true),
+        ("no Accept-Ranges", |_, reply| reply.remove("Accept-Ranges"), false),
+        (
+            "no HEAD",
+            |asked, reply| {
+                if asked.method == "HEAD" {
+                    reply.status(405)
+                }
+            },
+            false,
+        ),
+        (
+            "no length",
+            |asked, reply| {
+                if asked.method == "HEAD" {
+                    reply.remove("Content-Length")
+                }
+            },
+            false,
+        ),
+        ("no ETag", |_, reply| reply.remove("ETag"), true),
+        ("one request each", |_, reply| reply.closes = true, true),
+    ];
+    for (name, change, works) in changes {
+        let url = format!("http://{}/full.iso", serve(image(), Arc::new(change), None));
+        let report = examined(&url, &Options::default());
+        assert_eq!(
+            report.client(Client::Qemu).unwrap().verdict == Verdict::Works,
+            works,
+            "{name}: {report:#?}"
+        );
+        assert_eq!(opens(&qemu, &url), works, "{name}");
+    }
 }

@@ -22,7 +22,7 @@ const BEGINNINGS: [(usize, &[u8], Content); 10] = [
     (0, b"\xfd7zXZ\0", Content::Archive { packing: Packing::Xz }),
     (510, b"\x55\xaa", Content::Disk),
 ];
-/// The types that tell UEFI what it is, by section 24.7 of its specification, as it writes them and as IANA does.
+/// The types that tell UEFI what it is, as EDK II has them and as IANA does.
 const UEFI_TYPES: [&str; 5] = [
     "application/efi",
     "application/vnd.efi-img",

@@ -85,12 +85,14 @@ pub(super) fn answer(subject: &Subject<'_>) -> Vec<(Check, Tried)> {
 pub(super) async fn all(subject: &Subject<'_>) -> Vec<(Check, Tried)> {
     let whole = &subject.whole;
     let have = whole.body.len();
-    let length = match (whole.content_length(), whole.end) {
-        (None, _) => Err(Miss::from("there is no Content-Length")),
-        (Some(len), End::Short) => {
-            Err(Miss::Fails(format!("{len} bytes, and the connection was closed after {have}")))
-        }
-        (Some(len), _) => Ok(format!("{len} bytes")),
+    let length = match whole.content_length() {
+        None => Err(Miss::from("there is no Content-Length")),
+        Some(len) => Ok(format!("{len} bytes")),
+    };
+    let complete = match whole.end {
+        End::Short => Err(Miss::Fails(format!("the connection was closed after {have} bytes"))),
+        End::Complete => Ok(format!("all of {have} bytes")),
+        End::Limit => Ok(format!("the first {have} bytes, and more")),
     };
     let chunked = if whole.is_chunked() {
         Err(Miss::from("Transfer-Encoding: chunked"))
@@ -99,6 +101,7 @@ pub(super) async fn all(subject: &Subject<'_>) -> Vec<(Check, Tried)> {
     };
     vec![
         (Check::Length, length),
+        (Check::Complete, complete),
         (Check::NotChunked, chunked),
         (Check::Identity, identity(whole)),
         (Check::IdentityWhenAsked, when_asked(subject).await),
