@@ -34,9 +34,11 @@ const MAX_NAMES: usize = 5;
 #[derive(Debug)]
 pub(super) struct Trust {
     roots: RootCertStore,
+    /// The same as they were given. One that signs itself may be that of a server: most clients take it for trusted then.
+    given: Vec<CertificateDer<'static>>,
     provider: Arc<CryptoProvider>,
     /// Where they are from.
-    whose: String,
+    whose: &'static str,
 }
 
 /// What a server has shown.
@@ -50,20 +52,18 @@ pub(super) struct Shown {
 impl Trust {
     pub(super) fn new(ca_file: Option<&Path>) -> Result<Self, DoctorError> {
         let mut roots = RootCertStore::empty();
-        let whose = match ca_file {
-            Some(path) => {
-                let failed = |source| DoctorError::Authorities { path: path.to_owned(), source };
-                for certificate in read(path).map_err(failed)? {
-                    roots.add(certificate).map_err(|error| failed(io::Error::other(error)))?;
-                }
-                "the given file"
-            }
-            None => {
-                roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-                "this system"
-            }
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let Some(path) = ca_file else {
+            let given = rustls_native_certs::load_native_certs().certs;
+            roots.add_parsable_certificates(given.iter().cloned());
+            return Ok(Self { roots, given, provider, whose: "this system" });
         };
-        Ok(Self { roots, provider: Arc::new(aws_lc_rs::default_provider()), whose: whose.to_owned() })
+        let failed = |source| DoctorError::Authorities { path: path.to_owned(), source };
+        let given = read(path).map_err(failed)?;
+        for certificate in &given {
+            roots.add(certificate.clone()).map_err(|error| failed(io::Error::other(error)))?;
+        }
+        Ok(Self { roots, given, provider, whose: "the given file" })
     }
 
     /// How to speak TLS with a server whose certificate is looked at afterwards.
@@ -115,6 +115,7 @@ impl Trust {
             Ok(()) => verify(now),
             Err((_, at)) => verify(at),
         };
+        let trusted = if self.given.contains(certificate) { Ok(()) } else { trusted };
         let lasts = validity(verify(now.saturating_add(SOON)).err().as_ref());
         let name = ServerName::try_from(host.to_owned())
             .map_err(|_| format!("{} is no name that certificates have", quoted(host)))

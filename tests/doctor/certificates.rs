@@ -122,6 +122,25 @@ fn certificates_are_judged() {
     }
 }
 
+/// A certificate that signs itself, as `openssl req -x509` makes it, is trusted by whoever was given it.
+#[test]
+fn a_certificate_may_be_its_own_authority() {
+    let scratch = Scratch::new();
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let pem = params.self_signed(&key).unwrap().pem();
+    let (change, count) = counting();
+    let address = serve(image(), change, Some(config(&(pem.clone(), key.serialize_pem()), BOTH)));
+    let mut options = Options::default();
+    let url = format!("https://{address}/full.iso");
+    assert_eq!(examined(&url, &options).finding(Check::CertificateTrusted).unwrap().outcome, Outcome::Fails);
+    assert_eq!(count.load(Ordering::SeqCst), 0);
+    options.ca_file = Some(scratch.write("ca.pem", &pem));
+    let report = examined(&url, &options);
+    assert_eq!(refusing(&report), [""; 0], "{report:#?}");
+}
+
 #[test]
 fn a_redirect_from_https_to_http_is_told_and_headers_stay_behind() {
     let scratch = Scratch::new();
