@@ -18,6 +18,7 @@
 pub mod cli;
 pub mod customize;
 pub mod discovery;
+pub mod doctor;
 pub mod http;
 mod image;
 pub mod images;

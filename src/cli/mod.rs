@@ -5,14 +5,17 @@
 
 mod auth;
 mod catalogue;
+mod completions;
 mod demo;
 mod dev;
 mod discovery;
+mod doctor;
 mod duration;
 mod environment;
 mod ignition;
 mod input;
 mod iso;
+mod man;
 mod network;
 mod output;
 mod progress;
@@ -52,13 +55,19 @@ enum Command {
     /// Commands to make the discovery images of an infra-env, without a service
     #[command(subcommand)]
     Discovery(discovery::Command),
-    /// Serve the inventory API
+    /// Serve images and the inventory API
     Serve(Box<serve::Serve>),
     /// Serve throw-away data, with commands to try
     Demo(demo::Demo),
+    /// Say whether machines can boot from a URL of any server, and which cannot
+    Doctor(doctor::Doctor),
     /// Commands to make keys and tokens
     #[command(subcommand)]
     Auth(auth::Command),
+    /// Print what a shell completes command lines with
+    Completions(completions::Completions),
+    /// Print the manual page, or write those of all commands
+    Man(man::Man),
     /// Commands to look into images and archives
     #[command(subcommand, hide = true)]
     Dev(dev::Command),
@@ -70,14 +79,14 @@ const INSTALLER: &str = "coreos-installer";
 const INSTALLER_VERSION: &str = concat!("0.27.0+kindling.", env!("CARGO_PKG_VERSION"));
 
 /// Runs the command that the arguments name, and gives the exit code: 0 done, 1 failed (or, of `iso diff`, `iso
-/// verify`, `ignition validate`, `ignition merge` and `network check`, found something), 2 wrong usage.
+/// verify`, `ignition validate`, `ignition merge`, `network check` and `doctor`, found something), 2 wrong usage.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let cli = match parse(&arguments) {
         Ok(cli) => cli,
         Err(error) => error.exit(),
     };
-    match cli.command.run() {
+    match cli.command.run(&arguments) {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -87,19 +96,24 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+/// The command line as it is defined, under the name by which we are called.
+fn definition(arguments: &[OsString]) -> clap::Command {
     let called = arguments.first().and_then(|path| Path::new(path).file_name());
-    let command = match called {
+    match called {
         Some(name) if name == INSTALLER => Cli::command().name(INSTALLER).version(INSTALLER_VERSION),
         _ => Cli::command(),
-    };
+    }
+}
+
+fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    let command = definition(arguments);
     let mut command = settings_file::resolve(environment::resolve(command), arguments)?;
     let matches = command.try_get_matches_from_mut(arguments);
     Cli::from_arg_matches(&matches.map_err(|error| environment::explain(error, &command, arguments))?)
 }
 
 impl Command {
-    fn run(self) -> anyhow::Result<ExitCode> {
+    fn run(self, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
         match self {
             Self::Iso(command) => command.run(),
             Self::Pxe(command) => command.run().map(|()| ExitCode::SUCCESS),
@@ -108,7 +122,10 @@ impl Command {
             Self::Discovery(command) => command.run(),
             Self::Serve(command) => command.run(),
             Self::Demo(command) => command.run(),
+            Self::Doctor(command) => command.run(),
             Self::Auth(command) => command.run().map(|()| ExitCode::SUCCESS),
+            Self::Completions(command) => command.run(definition(arguments)).map(|()| ExitCode::SUCCESS),
+            Self::Man(command) => command.run(definition(arguments)).map(|()| ExitCode::SUCCESS),
             Self::Dev(command) => command.run().map(|()| ExitCode::SUCCESS),
         }
     }

@@ -25,8 +25,19 @@ impl Authority {
 
     /// A certificate of this machine, and its key.
     pub(crate) fn issue(&self) -> (String, String) {
+        self.issue_as(&["127.0.0.1", "localhost"], |_| {})
+    }
+
+    /// A certificate for some names, with something else changed about it, and its key.
+    pub(crate) fn issue_as(
+        &self,
+        names: &[&str],
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> (String, String) {
         let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(["127.0.0.1".to_owned(), "localhost".to_owned()]).unwrap();
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        change(&mut params);
         params.distinguished_name = name("server");
         (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
     }
