@@ -11,6 +11,7 @@
     reason = "test code: what is not as expected must stop the test"
 )]
 
+mod bases;
 mod images;
 mod interrupted;
 mod plan_files;

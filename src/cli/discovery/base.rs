@@ -8,7 +8,7 @@ use clap::Args;
 use isogen::{BaseImage, Digest};
 use sha2::{Digest as _, Sha256};
 
-use crate::cli::catalogue::CatalogueOptions;
+use crate::cli::catalogue::OsImagesOptions;
 use crate::cli::progress::Screen;
 use crate::images::library::{Library, LibrarySettings, Trust};
 use crate::images::{CpuArchitecture, ImageType, OsImage};
@@ -35,7 +35,7 @@ pub(super) struct BaseOptions {
     #[arg(long, env = "OS_IMAGE_DOWNLOAD_TRUSTED_CA_FILE", value_name = "FILE")]
     image_ca_file: Option<PathBuf>,
     #[command(flatten)]
-    catalogue: CatalogueOptions,
+    catalogue: OsImagesOptions,
 }
 
 /// A live image, opened.

@@ -1,0 +1,77 @@
+//! Live images that are not at hand: at a URL, or in a catalogue.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::thread;
+
+use serde_json::json;
+
+use crate::support::{Output, Scratch};
+use crate::{BASE, SERVICE, create, scratch};
+
+/// Serves the live image as `/base.iso` to a number of requests, and gives where.
+fn serve(requests: usize) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming().take(requests) {
+            let mut stream = stream.unwrap();
+            let lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+            let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+            let is_known = head.first().is_some_and(|line| line.starts_with("GET /base.iso"));
+            let (status, body) = if is_known { ("200 OK", &BASE[..]) } else { ("404 Not Found", &b""[..]) };
+            let head =
+                format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+            let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
+        }
+    });
+    url
+}
+
+/// Makes the full image of a site on another live image.
+fn made_on(scratch: &Scratch, base: &[&str], output: &str) -> Output {
+    let usual = [
+        "discovery",
+        "create",
+        "--manifests",
+        "manifests",
+        "--service-url",
+        SERVICE,
+        "--images-dir",
+        "cache",
+    ];
+    scratch.command(usual.iter().chain(base).chain(&["--full", output])).output()
+}
+
+#[test]
+fn a_live_image_at_a_url_is_fetched_once() {
+    let scratch = scratch("bonded");
+    create(&scratch, &["--full", "expected.iso"]).success();
+    let url = format!("{}/base.iso", serve(1));
+    for output in ["first.iso", "second.iso"] {
+        made_on(&scratch, &["--base", &url], output).success();
+        assert!(scratch.read(output) == scratch.read("expected.iso"), "{output}");
+    }
+    let sha256 = isogen::Digest::of(b"another").to_string();
+    let wrong = format!("{}/base.iso?again", serve(8));
+    made_on(&scratch, &["--base", &wrong, "--base-sha256", &sha256], "wrong.iso").failure(&sha256);
+    let missing = format!("{}/missing.iso", serve(8));
+    made_on(&scratch, &["--base", &missing], "missing.iso").failure("404");
+    assert!(!scratch.has("wrong.iso") && !scratch.has("missing.iso"));
+}
+
+#[test]
+fn a_live_image_of_the_catalogue_is_chosen_by_version() {
+    let scratch = scratch("bonded");
+    create(&scratch, &["--full", "expected.iso"]).success();
+    let images = json!([{
+        "openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "418.94.1",
+        "url": format!("file://{}", scratch.path("base.iso").display()),
+    }]);
+    let images = images.to_string();
+    made_on(&scratch, &["--os-image", "4.18", "--os-images", &images], "made.iso").success();
+    assert!(scratch.read("made.iso") == scratch.read("expected.iso"));
+    made_on(&scratch, &["--os-image", "4.20", "--os-images", &images], "other.iso").failure("4.20");
+    made_on(&scratch, &["--os-image", "4.18", "--os-images", &images, "--arch", "s390x"], "other.iso")
+        .failure("s390x");
+}
