@@ -114,16 +114,7 @@ impl ImageSet {
     /// When the network of the host gives no files.
     pub fn of_host(&self, index: usize, cache: &KeyfileCache) -> Result<Option<Self>, DiscoveryError> {
         let Some(host) = self.inputs.hosts.get(index) else { return Ok(None) };
-        let Inputs { service, infra_env, kernel_arguments, version, .. } = self.inputs.clone();
-        let inputs = Inputs {
-            service,
-            infra_env,
-            hosts: vec![host.clone()],
-            kernel_arguments,
-            version,
-            generation: self.inputs.generation,
-            discovery_delay_seconds: self.inputs.discovery_delay_seconds,
-        };
+        let inputs = Inputs { hosts: vec![host.clone()], ..self.inputs.clone() };
         self.with(inputs, cache).map(Some)
     }
 

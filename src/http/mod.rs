@@ -25,6 +25,6 @@ pub use metrics::Metrics;
 pub use redacted::Redacted;
 pub use server::{
     Certificate, CertificateError, Inherited, Limits, Listener, MIN_SHARE, Peer, Place, Reach, Server,
-    Transport, serve, serve_within,
+    TlsRules, TlsVersion, Transport, serve, serve_within,
 };
 pub use shortcut::App;

@@ -47,7 +47,7 @@ impl Manifests {
     /// in them.
     #[must_use]
     pub fn draft(&self, wanted: Option<&str>, over: Draft) -> (Draft, Findings) {
-        let mut findings = Findings::default();
+        let mut findings = self.findings.clone();
         let Some(object) = self.infra_env(wanted, &mut findings) else { return (over, findings) };
         let mut reader = Reader { manifests: self, object, findings };
         let draft = reader.draft(&over).with(over);

@@ -17,6 +17,8 @@ pub use read::ReadError;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::discovery::Findings;
+
 /// All manifests of a directory.
 #[derive(Clone, Debug, Default)]
 pub struct Manifests {
@@ -26,6 +28,8 @@ pub struct Manifests {
     /// Who signed their certificates.
     registries_authority: Option<Loose>,
     directory: PathBuf,
+    /// What was found while they were read.
+    findings: Findings,
 }
 
 /// A file that is no manifest.

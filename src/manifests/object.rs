@@ -34,37 +34,33 @@ impl Document {
 }
 
 impl Object {
-    /// The objects of a document: one, or those of a list. An error has a path and a reason.
+    /// The objects of a document: one, or those of a list. What is none is told of: other files stand beside manifests,
+    /// and so do mistakes.
     pub(super) fn all(
         file: &Arc<str>,
         (skipped, text): (usize, &str),
         value: Value,
-    ) -> Result<Vec<Self>, (String, String)> {
+        findings: &mut Findings,
+    ) -> Vec<Self> {
         let lines = OnceLock::new();
         let document = Arc::new(Document { file: Arc::clone(file), skipped, text: text.into(), lines });
-        let one = |(prefix, value): (String, Value)| {
-            let refused = |reason: &str| Err((prefix.clone(), reason.to_owned()));
-            match value.as_object() {
-                None => refused("is no object"),
-                Some(map) if !map.get("kind").is_some_and(Value::is_string) => refused("has no kind"),
-                Some(_) => Ok(Self { value, document: Arc::clone(&document), prefix }),
-            }
+        let mut one = |prefix: String, value: Value| {
+            let reason = match value.as_object() {
+                None => "is no object",
+                Some(map) if !map.get("kind").is_some_and(Value::is_string) => "has no kind",
+                Some(_) => return Some(Self { value, document: Arc::clone(&document), prefix }),
+            };
+            let place = Place { file: file.to_string(), line: Some(skipped + 1), path: prefix };
+            findings.warning(place, format!("{reason}: it is passed over"));
+            None
         };
         let is_list = value.get("kind").and_then(Value::as_str).is_some_and(|kind| kind == "List");
-        if !is_list {
-            return Ok(vec![one((String::new(), value))?]);
-        }
-        match value {
-            Value::Object(mut map) => match map.remove("items") {
-                None | Some(Value::Null) => Ok(Vec::new()),
-                Some(Value::Array(items)) => items
-                    .into_iter()
-                    .enumerate()
-                    .map(|(at, item)| one((format!("items[{at}]"), item)))
-                    .collect(),
-                Some(_) => Err(("items".to_owned(), "is no list".to_owned())),
-            },
-            _ => Ok(Vec::new()),
+        match value.get("items").filter(|_| is_list).and_then(Value::as_array) {
+            Some(items) => {
+                let items = items.iter().enumerate();
+                items.filter_map(|(at, item)| one(format!("items[{at}]"), item.clone())).collect()
+            }
+            None => one(String::new(), value).into_iter().collect(),
         }
     }
 

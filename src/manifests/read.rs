@@ -77,11 +77,11 @@ impl Manifests {
         Ok(manifests)
     }
 
-    /// Adds the objects of a text.
+    /// Adds the objects of a text. What is no object is passed over, with a finding.
     ///
     /// # Errors
     ///
-    /// When it is neither YAML nor JSON, or has something else than objects.
+    /// When it is neither YAML nor JSON.
     pub fn add(&mut self, file: &str, text: &str) -> Result<(), ReadError> {
         let name: Arc<str> = file.into();
         for (skipped, document) in documents(text) {
@@ -89,11 +89,7 @@ impl Manifests {
             if value.is_null() {
                 continue;
             }
-            let malformed = |(path, reason)| ReadError::Malformed {
-                place: Place { file: file.to_owned(), line: Some(skipped + 1), path },
-                reason,
-            };
-            let objects = Object::all(&name, (skipped, document), value).map_err(malformed)?;
+            let objects = Object::all(&name, (skipped, document), value, &mut self.findings);
             self.objects.extend(objects);
             if self.objects.len() > MAX_OBJECTS {
                 let reason = format!("there are more than {MAX_OBJECTS} manifests");
@@ -227,13 +223,26 @@ mod tests {
     fn what_is_no_manifest_is_refused_with_its_line() {
         for (text, message) in [
             ("kind: A\n---\nkind: B\nspec: {\n", "a.yaml:5: is no YAML: "),
-            ("kind: A\n---\n- 1\n", "a.yaml:2: is no object"),
-            ("kind: A\n---\nspec: {}\n", "a.yaml:2: has no kind"),
-            ("kind: List\nitems: 3\n", "a.yaml:1: items: is no list"),
             ("kind: A\nspec: {? [a] : b}\n", "a.yaml:1: is no manifest: "),
         ] {
             let error = read(text).unwrap_err().to_string();
             assert!(error.starts_with(message), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_stands_beside_manifests_is_passed_over() {
+        for (text, message) in [
+            ("kind: A\n---\n- 1\n", "a.yaml:2: warning: is no object: it is passed over\n"),
+            ("kind: A\n---\nspec: {}\n", "a.yaml:2: warning: has no kind: it is passed over\n"),
+            (
+                "kind: List\nitems:\n- 3\n- kind: A\n",
+                "a.yaml:1: items[0]: warning: is no object: it is passed over\n",
+            ),
+        ] {
+            let manifests = read(text).unwrap();
+            assert_eq!(manifests.findings.to_string(), message);
+            assert_eq!(manifests.of_kind("A").count(), 1, "{text}");
         }
     }
 

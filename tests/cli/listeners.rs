@@ -306,3 +306,40 @@ fn it_is_started_by_its_first_connection() {
     assert!(ended.success() && supervisor.wait().unwrap().success());
     assert_eq!(answer.printed(), "200");
 }
+
+/// Whether curl, as it is told, gets an answer over TLS.
+fn is_answered(scratch: &Scratch, server: &Server, arguments: &str) -> bool {
+    let port = server.addresses[0].rsplit(':').next().unwrap();
+    let line = format!("-q -sS --noproxy * --cacert ca.pem {arguments} https://localhost:{port}/live");
+    Run::new("curl", scratch.folder()).args(line.split(' ')).output().status.success()
+}
+
+#[test]
+fn it_speaks_the_versions_and_suites_that_it_may() {
+    if require_tool("curl").is_none() {
+        return;
+    }
+    let (scratch, _authority) = certified();
+    const GCM: &str = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256";
+    let old = "--tlsv1.2 --tls-max 1.2";
+    let spawn = |data: &str, name: &str, value: &str| {
+        let variables = [CERTIFICATE[0], CERTIFICATE[1], (name, value)];
+        let place = format!("--data-dir {data} --listen-tls 127.0.0.1:0");
+        spawn(&scratch, &variables, &place, 1)
+    };
+    let newest = spawn("newest", "TLS_MIN_VERSION", "VersionTLS13");
+    assert!(is_answered(&scratch, &newest, "--tlsv1.3"));
+    assert!(!is_answered(&scratch, &newest, old));
+    let usual = spawn("usual", "TLS_MIN_VERSION", "VersionTLS12");
+    assert!(is_answered(&scratch, &usual, old));
+    let few = spawn("few", "TLS_CIPHER_SUITES", &format!("{GCM}, TLS_RSA_WITH_AES_128_CBC_SHA"));
+    assert!(is_answered(&scratch, &few, &format!("{old} --ciphers ECDHE-ECDSA-AES128-GCM-SHA256")));
+    assert!(!is_answered(&scratch, &few, &format!("{old} --ciphers ECDHE-ECDSA-AES256-GCM-SHA384")));
+    assert!(is_answered(&scratch, &few, "--tlsv1.3"));
+    let refused = |name: &str, value: &str| {
+        let run = scratch.command(["serve", "--listen-tls", "127.0.0.1:0"]).env(name, value);
+        CERTIFICATE.iter().fold(run, |run, (name, value)| run.env(name, value)).output()
+    };
+    refused("TLS_CIPHER_SUITES", "TLS_RSA_WITH_AES_128_CBC_SHA").failure("TLS 1.2 has none of the suites");
+    refused("TLS_MIN_VERSION", "VersionTLS14").usage("expected VersionTLS12 or VersionTLS13");
+}

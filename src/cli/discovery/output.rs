@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -232,7 +232,7 @@ pub(super) fn write(
     cache: &KeyfileCache,
     digests: Digests,
 ) -> Result<Vec<Written>> {
-    let created = Created::default();
+    let created = Created(Arc::new(Mutex::new(Some(Vec::new()))));
     created.remove_at_interrupt();
     let written = outputs.iter().map(|output| created.write(output, images, (cache, digests)));
     let written = written.collect::<Result<Vec<_>>>()?;
@@ -240,9 +240,9 @@ pub(super) fn write(
     Ok(written)
 }
 
-/// What was created and has to go again unless everything else is.
-#[derive(Clone, Debug, Default)]
-struct Created(Arc<Mutex<Vec<PathBuf>>>);
+/// What was created and has to go again unless everything else is; nothing any more when it stays.
+#[derive(Clone, Debug)]
+struct Created(Arc<Mutex<Option<Vec<PathBuf>>>>);
 
 impl Created {
     fn write(
@@ -267,31 +267,37 @@ impl Created {
             return Ok(());
         };
         self.create_directory(parent)?;
-        let mut created = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut created = self.lock();
         std::fs::create_dir(parent).with_context(|| format!("creating {}", parent.display()))?;
-        created.push(parent.to_owned());
+        created.get_or_insert_default().push(parent.to_owned());
         Ok(())
     }
 
     /// Gives a file its name. An interrupt comes before or after.
     fn commit(&self, file: NewFile, path: &Path) -> Result<()> {
-        let mut created = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut created = self.lock();
         file.commit()?;
-        created.push(path.to_owned());
+        created.get_or_insert_default().push(path.to_owned());
         Ok(())
     }
 
     /// Forgets what was created, which stays.
     fn keep(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        *self.lock() = None;
     }
 
-    /// Removes what was created, the last first.
-    fn remove(created: &mut Vec<PathBuf>) {
-        while let Some(path) = created.pop() {
+    fn lock(&self) -> MutexGuard<'_, Option<Vec<PathBuf>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Removes what was created, the last first. Tells whether it was to go.
+    fn remove(created: &mut Option<Vec<PathBuf>>) -> bool {
+        let Some(mut paths) = created.take() else { return false };
+        while let Some(path) = paths.pop() {
             // Whoever has put something into a directory meanwhile keeps it.
             let _ = if path.is_dir() { std::fs::remove_dir(&path) } else { std::fs::remove_file(&path) };
         }
+        true
     }
 
     fn remove_at_interrupt(&self) {
@@ -303,9 +309,10 @@ impl Created {
             let interrupted = runtime.and_then(|runtime| runtime.block_on(tokio::signal::ctrl_c()));
             if interrupted.is_ok() {
                 // The lock is held to the end: nothing is created any more.
-                let mut created = created.0.lock().unwrap_or_else(PoisonError::into_inner);
-                Self::remove(&mut created);
-                eprintln!("Interrupted: nothing was written");
+                let mut created = created.lock();
+                if Self::remove(&mut created) {
+                    eprintln!("Interrupted: nothing was written");
+                }
                 std::process::exit(INTERRUPTED);
             }
         });
@@ -314,7 +321,7 @@ impl Created {
 
 impl Drop for Created {
     fn drop(&mut self) {
-        Self::remove(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        Self::remove(&mut self.lock());
     }
 }
 

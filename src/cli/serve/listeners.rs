@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::http::{Certificate, Inherited, Listener, Place};
+use crate::http::{Certificate, Inherited, Listener, Place, TlsRules, TlsVersion};
 
 /// Where the service listens if nobody says anything.
 const DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8090);
@@ -45,6 +45,21 @@ pub(super) struct ListenerOptions {
     /// File with the private key of the certificate, in PEM
     #[arg(long, env = "HTTPS_KEY_FILE", value_name = "FILE", requires = "https_cert_file")]
     https_key_file: Option<PathBuf>,
+    /// The oldest version of TLS, as Go and Kubernetes write it: VersionTLS12 or VersionTLS13. There is none older here
+    #[arg(long, env = "TLS_MIN_VERSION", value_name = "VERSION", default_value = "VersionTLS12", value_parser = tls_version)]
+    tls_min_version: TlsVersion,
+    /// The suites of TLS 1.2 that may be, with commas between them; all that there are without it. TLS 1.3 has all of its own
+    #[arg(long, env = "TLS_CIPHER_SUITES", value_name = "NAMES", value_delimiter = ',')]
+    tls_cipher_suites: Vec<String>,
+}
+
+fn tls_version(text: &str) -> Result<TlsVersion, String> {
+    match text {
+        // What is older is not spoken here, whoever asks for it.
+        "VersionTLS10" | "VersionTLS11" | "VersionTLS12" => Ok(TlsVersion::V1_2),
+        "VersionTLS13" => Ok(TlsVersion::V1_3),
+        _ => Err("expected VersionTLS12 or VersionTLS13".to_owned()),
+    }
 }
 
 /// What is to be listened on.
@@ -66,10 +81,15 @@ enum Spot {
 }
 
 impl ListenerOptions {
+    fn rules(&self) -> TlsRules {
+        let suites = self.tls_cipher_suites.iter().map(|name| name.trim().to_owned());
+        TlsRules { oldest: self.tls_min_version, suites: suites.filter(|name| !name.is_empty()).collect() }
+    }
+
     /// What they say, with the sockets that were handed over. Nothing is listened on yet.
     pub(super) fn read(&self, inherited: Vec<Inherited>) -> Result<Listeners> {
         let certificate = match (&self.https_cert_file, &self.https_key_file) {
-            (Some(chain), Some(key)) => Some(Certificate::open(chain, key)?),
+            (Some(chain), Some(key)) => Some(Certificate::open_with(chain, key, &self.rules())?),
             _ => None,
         };
         let mut plain: Vec<Spot> = self.listen.iter().cloned().map(Spot::At).collect();

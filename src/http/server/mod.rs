@@ -33,7 +33,7 @@ use share::{Places, Taken};
 use socket::{Detached, Socket};
 pub(super) use stall::Progress;
 use threads::Threads;
-pub use tls::{Certificate, CertificateError};
+pub use tls::{Certificate, CertificateError, TlsRules, TlsVersion};
 
 use super::App;
 

@@ -14,7 +14,10 @@ use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
-use tokio_rustls::rustls::{self, InconsistentKeys, ServerConfig};
+use tokio_rustls::rustls::version::{TLS12, TLS13};
+use tokio_rustls::rustls::{
+    self, InconsistentKeys, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion,
+};
 
 /// How often the files are looked at. They are replaced days before the old certificate ends.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -77,9 +80,61 @@ pub enum CertificateError {
         /// The file of the key.
         key: PathBuf,
     },
+    /// None of the suites that may be is there.
+    #[error("TLS 1.2 has none of the suites {names} here")]
+    NoSuite {
+        /// The suites.
+        names: String,
+    },
     /// TLS cannot be had.
     #[error("TLS cannot be set up")]
     Setup(#[source] rustls::Error),
+}
+
+/// Which forms of TLS a server speaks. Of those that rustls has, none is weak; whoever has rules of their own may narrow them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsRules {
+    /// The oldest version.
+    pub oldest: TlsVersion,
+    /// The suites of TLS 1.2, by their names in IANA's registry; empty for all. Names that are not known here are passed
+    /// over. TLS 1.3 always has all of its suites.
+    pub suites: Vec<String>,
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TlsVersion {
+    /// TLS 1.2.
+    #[default]
+    V1_2,
+    /// TLS 1.3.
+    V1_3,
+}
+
+impl TlsRules {
+    fn versions(&self) -> Vec<&'static SupportedProtocolVersion> {
+        match self.oldest {
+            TlsVersion::V1_2 => vec![&TLS13, &TLS12],
+            TlsVersion::V1_3 => vec![&TLS13],
+        }
+    }
+
+    /// Leaves out the suites that may not be.
+    fn narrow(&self, mut provider: CryptoProvider) -> Result<CryptoProvider, CertificateError> {
+        if self.suites.is_empty() {
+            return Ok(provider);
+        }
+        let is_named = |suite: &SupportedCipherSuite| {
+            let name = format!("{:?}", suite.suite());
+            suite.tls13().is_some() || self.suites.contains(&name)
+        };
+        provider.cipher_suites.retain(is_named);
+        let has_old = provider.cipher_suites.iter().any(|suite| suite.tls13().is_none());
+        if has_old || self.oldest == TlsVersion::V1_3 {
+            return Ok(provider);
+        }
+        Err(CertificateError::NoSuite { names: self.suites.join(", ") })
+    }
 }
 
 /// A certificate with its chain and its key, from two PEM files. Clones are the same one.
@@ -111,13 +166,26 @@ impl Certificate {
     ///
     /// Says which file is no good and why.
     pub fn open(chain: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Result<Self, CertificateError> {
+        Self::open_with(chain, key, &TlsRules::default())
+    }
+
+    /// The same, with rules of which TLS is spoken.
+    ///
+    /// # Errors
+    ///
+    /// Says which file is no good and why, or that the rules leave nothing to speak.
+    pub fn open_with(
+        chain: impl Into<PathBuf>,
+        key: impl Into<PathBuf>,
+        rules: &TlsRules,
+    ) -> Result<Self, CertificateError> {
         let (chain, key) = (chain.into(), key.into());
-        let provider = Arc::new(aws_lc_rs::default_provider());
+        let provider = Arc::new(rules.narrow(aws_lc_rs::default_provider())?);
         let seen = Mutex::new([stamp(&chain), stamp(&key)]);
         let pair = RwLock::new(Arc::new(read_pair(&chain, &key, &provider)?));
         let current = Arc::new(Current { chain, key, provider, pair, seen, asked: Notify::new() });
         let config = ServerConfig::builder_with_provider(Arc::clone(&current.provider))
-            .with_safe_default_protocol_versions()
+            .with_protocol_versions(&rules.versions())
             .map_err(CertificateError::Setup)?;
         let resolver = Arc::clone(&current) as Arc<dyn ResolvesServerCert>;
         let mut config = config.with_no_client_auth().with_cert_resolver(resolver);

@@ -9,6 +9,7 @@ use futures_util::StreamExt;
 use isogen::Source;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
+use tokio::sync::oneshot;
 
 use super::apart::{apart, spawn};
 use super::arrival::{ArrivingFile, Ask};
@@ -213,7 +214,17 @@ fn ask(slot: &Arc<Slot>, origin: Origin, runtime: Handle) -> Ask {
     let slot = Arc::downgrade(slot);
     Box::new(move |range| {
         let slot = slot.upgrade().ok_or(io::ErrorKind::NotConnected)?;
-        let remote = slot.remote.as_ref().ok_or(io::ErrorKind::Unsupported)?;
-        runtime.block_on(remote.range(&origin, range)).map_err(io::Error::other)
+        let (sender, receiver) = oneshot::channel();
+        let origin = origin.clone();
+        // As a task of the runtime: one that ends drops it, where waiting for the answer here would be a panic.
+        runtime.spawn(async move {
+            let answer = match &slot.remote {
+                Some(remote) => remote.range(&origin, range).await.map_err(io::Error::other),
+                None => Err(io::ErrorKind::Unsupported.into()),
+            };
+            // Whoever has asked waits for it.
+            let _ = sender.send(answer);
+        });
+        receiver.blocking_recv().map_err(|_| io::ErrorKind::NotConnected)?
     })
 }
