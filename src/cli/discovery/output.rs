@@ -241,7 +241,7 @@ pub(super) fn write(
 }
 
 /// What was created and has to go again unless everything else is; nothing any more when it stays.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Created(Arc<Mutex<Option<Vec<PathBuf>>>>);
 
 impl Created {
@@ -303,13 +303,13 @@ impl Created {
     fn remove_at_interrupt(&self) {
         /// The code of a program that was interrupted.
         const INTERRUPTED: i32 = 130;
-        let created = self.clone();
+        let created = Arc::clone(&self.0);
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let interrupted = runtime.and_then(|runtime| runtime.block_on(tokio::signal::ctrl_c()));
             if interrupted.is_ok() {
                 // The lock is held to the end: nothing is created any more.
-                let mut created = created.lock();
+                let mut created = created.lock().unwrap_or_else(PoisonError::into_inner);
                 if Self::remove(&mut created) {
                     eprintln!("Interrupted: nothing was written");
                 }
