@@ -13,6 +13,8 @@ use ignition::network::KeyfileCache;
 use indicatif::{ProgressBar, ProgressStyle};
 use isogen::write::{Access, NewFile};
 use isogen::{Digest, Plan, Segment, Way};
+use tokio::runtime::Builder;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::discovery::{Form, ImageSet};
 
@@ -233,7 +235,7 @@ pub(super) fn write(
     digests: Digests,
 ) -> Result<Vec<Written>> {
     let created = Created(Arc::new(Mutex::new(Some(Vec::new()))));
-    created.remove_at_interrupt();
+    created.remove_at_interrupt()?;
     let written = outputs.iter().map(|output| created.write(output, images, (cache, digests)));
     let written = written.collect::<Result<Vec<_>>>()?;
     created.keep();
@@ -300,14 +302,19 @@ impl Created {
         true
     }
 
-    fn remove_at_interrupt(&self) {
+    /// From here on, an interrupt removes what was created, and ends the program.
+    fn remove_at_interrupt(&self) -> Result<()> {
         /// The code of a program that was interrupted.
         const INTERRUPTED: i32 = 130;
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.context("interrupts cannot be waited for")?;
+        let mut interrupts = {
+            let _entered = runtime.enter();
+            signal(SignalKind::interrupt()).context("interrupts cannot be waited for")?
+        };
         let created = Arc::clone(&self.0);
         std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let interrupted = runtime.and_then(|runtime| runtime.block_on(tokio::signal::ctrl_c()));
-            if interrupted.is_ok() {
+            if runtime.block_on(interrupts.recv()).is_some() {
                 // The lock is held to the end: nothing is created any more.
                 let mut created = created.lock().unwrap_or_else(PoisonError::into_inner);
                 if Self::remove(&mut created) {
@@ -316,6 +323,7 @@ impl Created {
                 std::process::exit(INTERRUPTED);
             }
         });
+        Ok(())
     }
 }
 
