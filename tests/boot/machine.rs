@@ -17,8 +17,13 @@ const MACHINES: usize = 2;
 /// What both boot menus say while they wait: "Automatic boot in …", "… will be executed automatically in …".
 const MENU: &[u8] = b"utomatic";
 /// What boot loaders and firmware say when they have nothing left to try.
-const DEAD_ENDS: [&[u8]; 3] =
-    [b"No bootable option", b"No bootable device", b"you need to load the kernel first"];
+const DEAD_ENDS: [&[u8]; 5] = [
+    b"No bootable option",
+    b"No bootable device",
+    b"Access Denied",
+    b"you need to load the kernel first",
+    b"Minimal BASH-like line editing",
+];
 /// How much of the serial log a failed boot shows.
 const TAIL: usize = 3000;
 
@@ -37,6 +42,8 @@ pub(crate) enum Start {
     UefiPartition,
     /// The same for UEFI that takes the EFI partition from the GPT.
     UefiGpt,
+    /// A CD for UEFI with Secure Boot: El Torito, shim, GRUB, all of them signed.
+    SecureDisc,
     /// No medium: iPXE out of the network card's ROM, for a BIOS, with the URL of a script in the place of an image.
     BiosNetwork,
     /// The same for UEFI.
@@ -89,7 +96,9 @@ impl<'a> Setup<'a> {
         let mut command = Command::new(&self.programs.qemu);
         command.args(["-accel", "tcg", "-machine", "q35", "-m", "768", "-nodefaults", "-no-reboot"]);
         command.args(["-display", "none", "-vga", "std", "-serial", "stdio"]);
-        if self.start.has_efi() {
+        if self.start == Start::SecureDisc {
+            self.add_secure_firmware(&mut command);
+        } else if self.start.has_efi() {
             command.arg("-bios").arg(&self.programs.firmware);
         }
         if self.start.has_medium() {
@@ -101,11 +110,22 @@ impl<'a> Setup<'a> {
         command
     }
 
+    /// Firmware that keeps its variables from everybody but itself. Changes of them are for this boot alone.
+    fn add_secure_firmware(&self, command: &mut Command) {
+        let (code, variables) = (&self.programs.secure_firmware, &self.programs.secure_variables);
+        command.args(["-machine", "smm=on", "-global", "driver=cfi.pflash01,property=secure,value=on"]);
+        let code = format!("if=pflash,unit=0,format=raw,readonly=on,file={}", code.display());
+        let variables = format!("if=pflash,unit=1,format=raw,snapshot=on,file={}", variables.display());
+        command.args(["-drive", &code, "-drive", &variables]);
+    }
+
     fn add_medium(&self, command: &mut Command) {
         let drive = format!("if=none,id=image,format=raw,readonly=on,file={}", self.image.display());
         command.args(["-drive", &drive]);
         match self.start {
-            Start::BiosDisc | Start::UefiDisc => command.args(["-device", "ide-cd,drive=image,bootindex=0"]),
+            Start::BiosDisc | Start::UefiDisc | Start::SecureDisc => {
+                command.args(["-device", "ide-cd,drive=image,bootindex=0"])
+            }
             _ => command.args(["-device", "qemu-xhci", "-device", "usb-storage,drive=image,bootindex=0"]),
         };
     }

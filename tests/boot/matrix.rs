@@ -12,8 +12,17 @@ use crate::parts::Programs;
 /// What comes before the tables, and what no run can tell.
 const INTRODUCTION: &str = include_str!("matrix.md");
 /// The packages of Debian whose versions matter.
-const PACKAGES: [&str; 7] =
-    ["seabios", "ovmf", "ipxe-qemu", "isolinux", "grub-efi-amd64-bin", "busybox-static", "ignition"];
+const PACKAGES: [&str; 9] = [
+    "seabios",
+    "ovmf",
+    "ipxe-qemu",
+    "isolinux",
+    "grub-efi-amd64-bin",
+    "shim-signed",
+    "grub-efi-amd64-signed",
+    "busybox-static",
+    "ignition",
+];
 
 type Place = (&'static str, &'static str, Column);
 
@@ -38,6 +47,7 @@ impl Column {
             (Start::UefiStick, _) => "UEFI, USB stick",
             (Start::UefiPartition, _) => "UEFI, EFI partition",
             (Start::UefiGpt, _) => "UEFI, EFI partition of the GPT",
+            (Start::SecureDisc, _) => "UEFI Secure Boot, CD",
             (Start::BiosNetwork, _) => "BIOS, iPXE",
             (Start::UefiNetwork, _) => "UEFI, iPXE",
         }

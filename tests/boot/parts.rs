@@ -16,6 +16,11 @@ const ISOLINUX: &str = "/usr/lib/ISOLINUX/isolinux.bin";
 const DISK_BOOT_CODE: &str = "/usr/lib/ISOLINUX/isohdpfx.bin";
 const ISOLINUX_MODULES: &str = "/usr/lib/syslinux/modules/bios";
 const FIRMWARE: &str = "/usr/share/ovmf/OVMF.fd";
+const SECURE_FIRMWARE: &str = "/usr/share/OVMF/OVMF_CODE_4M.secboot.fd";
+const SECURE_VARIABLES: &str = "/usr/share/OVMF/OVMF_VARS_4M.ms.fd";
+const SIGNED_SHIM: &str = "/usr/lib/shim/shimx64.efi.signed";
+/// It has its config in `EFI/debian` of the volume.
+const SIGNED_GRUB: &str = "/usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed";
 const GRUB_MODULES: &str = "/usr/lib/grub/x86_64-efi";
 
 /// The modules of isolinux that real images have beside it.
@@ -72,16 +77,25 @@ pub(crate) struct Programs {
     pub(crate) qemu: PathBuf,
     /// UEFI for a PC.
     pub(crate) firmware: PathBuf,
+    /// The same for Secure Boot, and its variables with the keys that PCs are sold with.
+    pub(crate) secure_firmware: PathBuf,
+    pub(crate) secure_variables: PathBuf,
 }
 
 /// Everything, or nothing and a notice where something is missing.
 pub(crate) fn collect(recipe: &Recipe) -> Option<(Programs, BootParts)> {
-    let programs = Programs { qemu: require_tool("qemu-system-x86_64")?, firmware: require_file(FIRMWARE)? };
+    let programs = Programs {
+        qemu: require_tool("qemu-system-x86_64")?,
+        firmware: require_file(FIRMWARE)?,
+        secure_firmware: require_file(SECURE_FIRMWARE)?,
+        secure_variables: require_file(SECURE_VARIABLES)?,
+    };
     let parts = BootParts {
         kernel: fs::read(require_path("KINDLING_BOOT_KERNEL")?).unwrap(),
         initramfs: initramfs()?,
         efi_partition: efi_partition(recipe)?,
         isolinux: isolinux()?,
+        vendor: None,
         disk_boot_code: fs::read(require_file(DISK_BOOT_CODE)?).unwrap(),
     };
     Some((programs, parts))
@@ -174,25 +188,43 @@ pub(crate) fn root_file_system() -> Option<Vec<u8>> {
     Some(scratch.read("root.squashfs"))
 }
 
+/// The same with shim and GRUB as they are signed for Secure Boot; the kernel is signed as it comes.
+pub(crate) fn with_signed_loaders(mut parts: BootParts, recipe: &Recipe) -> Option<BootParts> {
+    let [shim, grub] = [require_file(SIGNED_SHIM)?, require_file(SIGNED_GRUB)?];
+    parts.vendor = Some("debian");
+    let scratch = Scratch::new();
+    scratch.write("EFI/BOOT/BOOTX64.EFI", fs::read(shim).unwrap());
+    scratch.write("EFI/BOOT/grubx64.efi", fs::read(grub).unwrap());
+    scratch.write("EFI/debian/grub.cfg", recipe.clone().boot_parts(parts.clone()).efi_stub());
+    parts.efi_partition =
+        fat(&scratch, &["EFI/BOOT/BOOTX64.EFI", "EFI/BOOT/grubx64.efi", "EFI/debian/grub.cfg"])?;
+    Some(parts)
+}
+
 /// A FAT filesystem with GRUB in the place of shim, and the stub config.
 fn efi_partition(recipe: &Recipe) -> Option<Vec<u8>> {
     let mkimage = require_tool("grub-mkimage")?;
     require_file(Path::new(GRUB_MODULES).join("moddep.lst"))?;
-    let mtools = ["mformat", "mmd", "mcopy"].map(require_tool);
-    let [Some(mformat), Some(mmd), Some(mcopy)] = mtools else { return None };
-
     let scratch = Scratch::new();
-    scratch.write("grub.cfg", recipe.efi_stub());
+    scratch.write("EFI/BOOT/grub.cfg", recipe.efi_stub());
     scratch.write("first.cfg", GRUB_FIRST);
+    let output = "-O x86_64-efi -p /EFI/fedora -c first.cfg -o EFI/BOOT/BOOTX64.EFI";
+    let line = format!("{output} -d {GRUB_MODULES} {}", GRUB_BUILT_IN.join(" "));
+    Run::new(mkimage, scratch.folder()).args(line.split_whitespace()).output().success();
+    fat(&scratch, &["EFI/BOOT/BOOTX64.EFI", "EFI/BOOT/grub.cfg"])
+}
+
+/// A FAT filesystem with files of a folder.
+fn fat(scratch: &Scratch, files: &[&str]) -> Option<Vec<u8>> {
+    let tools = ["mformat", "mmd", "mcopy"].map(require_tool);
+    let [Some(mformat), Some(mmd), Some(mcopy)] = tools else { return None };
     let run = |program: &Path, line: &str| {
         Run::new(program, scratch.folder()).args(line.split_whitespace()).output().success()
     };
-    let modules = GRUB_BUILT_IN.join(" ");
-    let output = "-O x86_64-efi -p /EFI/fedora -c first.cfg -o grub.efi";
-    run(&mkimage, &format!("{output} -d {GRUB_MODULES} {modules}"));
     run(&mformat, &format!("-i efiboot.img -C -T {EFI_PARTITION_SECTORS} -v EFI-SYSTEM ::"));
-    run(&mmd, "-i efiboot.img ::/EFI ::/EFI/BOOT");
-    run(&mcopy, "-i efiboot.img grub.efi ::/EFI/BOOT/BOOTX64.EFI");
-    run(&mcopy, "-i efiboot.img grub.cfg ::/EFI/BOOT/grub.cfg");
+    run(&mmd, "-i efiboot.img ::/EFI ::/EFI/BOOT ::/EFI/debian");
+    for file in files {
+        run(&mcopy, &format!("-i efiboot.img {file} ::/{file}"));
+    }
     Some(scratch.read("efiboot.img"))
 }

@@ -47,6 +47,7 @@ live_system() {
 }
 
 echo "STAGES BEGIN"
+dmesg | sed -n 's/.*\(secureboot: .*\)/log \1/p'
 network
 url=$(rootfs_url)
 [ -z "$url" ] || live_system "$url"

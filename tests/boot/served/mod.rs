@@ -10,13 +10,15 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use fixtures::{Architecture, Era, Filesystem, Recipe};
+use fixtures::{Architecture, BootParts, Era, Filesystem, Recipe};
 use isogen::{Archive, BaseImage, initrd};
 use serde_json::{Value, json};
 
 use crate::machine::{Boot, Loader, Setup, Start};
 use crate::matrix::{Cell, Column};
 use crate::over_http::has_client;
+use crate::parts::Programs;
+use crate::support::Scratch;
 use crate::{Base, INITRDS, KERNEL, digest, parts};
 use report::Report;
 use site::Site;
@@ -33,14 +35,30 @@ const ARGUMENT: &str = "served.by=kindling";
 /// Beside what boot loaders load of every image.
 const NETWORK_IMAGE: &str = "/images/assisted_installer_custom.img";
 
+/// The live image of the server.
 fn base() -> Option<&'static Base> {
     static BASE: LazyLock<Option<Base>> = LazyLock::new(|| {
-        let recipe = Recipe::new(Architecture::X86_64, Era::E2024_12);
-        let (programs, parts) = parts::collect(&recipe)?;
-        let recipe = recipe.filesystem_contents(Filesystem::Squashfs, parts::root_file_system()?);
-        Some(Base::of(programs, recipe.boot_parts(parts::with_stages(parts)?)))
+        let (programs, recipe, parts) = parts()?;
+        Some(Base::of(programs, recipe.boot_parts(parts)))
     });
     BASE.as_ref()
+}
+
+/// The same with signed boot loaders.
+fn signed_base() -> Option<&'static Base> {
+    static BASE: LazyLock<Option<Base>> = LazyLock::new(|| {
+        let (programs, recipe, parts) = parts()?;
+        let parts = parts::with_signed_loaders(parts, &recipe)?;
+        Some(Base::of(programs, recipe.boot_parts(parts)))
+    });
+    BASE.as_ref()
+}
+
+fn parts() -> Option<(Programs, Recipe, BootParts)> {
+    let recipe = Recipe::new(Architecture::X86_64, Era::E2024_12);
+    let (programs, parts) = parts::collect(&recipe)?;
+    let recipe = recipe.filesystem_contents(Filesystem::Squashfs, parts::root_file_system()?);
+    Some((programs, recipe, parts::with_stages(parts)?))
 }
 
 /// An image that the server makes.
@@ -109,7 +127,8 @@ fn host(mac: &str, address: &str) -> Value {
 
 /// Boots an image in one way and compares.
 fn check(wanted: Wanted, column: Column) {
-    let Some(base) = base() else { return };
+    let is_secure = column.start == Start::SecureDisc;
+    let Some(base) = (if is_secure { signed_base() } else { base() }) else { return };
     if column.is_remote && !has_client(&base.programs.qemu) {
         return;
     }
@@ -128,6 +147,7 @@ fn check(wanted: Wanted, column: Column) {
     check_arguments(&site, wanted, column.start, &boot);
     check_initramfs(base, &site, wanted, &boot);
     check_stages(base, &site, wanted, &boot);
+    assert_eq!(boot.log.contains("secureboot: Secure boot enabled"), is_secure, "{}", boot.log);
     if column.is_remote || !column.start.has_medium() {
         keep_trace(wanted, column, &answers);
         assert!(answers.len() > if column.is_remote { 10 } else { 2 }, "{answers:?}");
@@ -209,6 +229,16 @@ fn keep_trace(wanted: Wanted, column: Column, answers: &[Answer]) {
     std::fs::write(folder.join(name), text).unwrap();
 }
 
+/// Without signatures nothing starts there: Secure Boot is on.
+#[test]
+fn secure_boot_refuses_what_is_not_signed() {
+    let Some(base) = base() else { return };
+    let scratch = Scratch::new();
+    let image = scratch.write("image.iso", base.recipe.build());
+    let why = Setup::new(&base.programs, &image, Start::SecureDisc).boot().map(|boot| boot.log).unwrap_err();
+    assert!(why.contains("Access Denied"), "{why}");
+}
+
 /// One test for every image and way of starting.
 macro_rules! boots {
     ($($module:ident: $wanted:ident { $($test:ident: $start:ident $is_remote:literal)* })*) => { $(
@@ -229,6 +259,7 @@ boots! {
     full: FULL {
         bios_disc: BiosDisc false
         uefi_disc: UefiDisc false
+        secure_disc: SecureDisc false
         bios_stick: BiosStick false
         uefi_stick: UefiStick false
         bios_disc_over_http: BiosDisc true
@@ -237,6 +268,7 @@ boots! {
     full_with_a_large_config: FULL_LAID_OUT_ANEW {
         bios_disc: BiosDisc false
         uefi_disc: UefiDisc false
+        secure_disc: SecureDisc false
         bios_stick: BiosStick false
         uefi_stick: UefiStick false
         bios_disc_over_http: BiosDisc true
@@ -245,6 +277,7 @@ boots! {
     minimal: MINIMAL {
         bios_disc: BiosDisc false
         uefi_disc: UefiDisc false
+        secure_disc: SecureDisc false
         bios_stick: BiosStick false
         uefi_stick: UefiStick false
         bios_disc_over_http: BiosDisc true
@@ -253,6 +286,7 @@ boots! {
     minimal_with_static_network: MINIMAL_LAID_OUT_ANEW {
         bios_disc: BiosDisc false
         uefi_disc: UefiDisc false
+        secure_disc: SecureDisc false
         bios_stick: BiosStick false
         uefi_stick: UefiStick false
         bios_disc_over_http: BiosDisc true
