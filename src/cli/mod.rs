@@ -4,6 +4,7 @@
 //! the same things; under a link of that name, the program calls itself so.
 
 mod auth;
+mod boot_test;
 mod catalogue;
 mod demo;
 mod dev;
@@ -56,6 +57,8 @@ enum Command {
     Serve(Box<serve::Serve>),
     /// Serve throw-away data, with commands to try
     Demo(demo::Demo),
+    /// Boot an image in QEMU, and wait until its serial console says that it is up
+    BootTest(boot_test::Boot),
     /// Commands to make keys and tokens
     #[command(subcommand)]
     Auth(auth::Command),
@@ -70,7 +73,7 @@ const INSTALLER: &str = "coreos-installer";
 const INSTALLER_VERSION: &str = concat!("0.27.0+kindling.", env!("CARGO_PKG_VERSION"));
 
 /// Runs the command that the arguments name, and gives the exit code: 0 done, 1 failed (or, of `iso diff`, `iso
-/// verify`, `ignition validate`, `ignition merge` and `network check`, found something), 2 wrong usage.
+/// verify`, `boot-test`, `ignition validate`, `ignition merge` and `network check`, found something), 2 wrong usage.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let cli = match parse(&arguments) {
@@ -108,6 +111,7 @@ impl Command {
             Self::Discovery(command) => command.run(),
             Self::Serve(command) => command.run(),
             Self::Demo(command) => command.run(),
+            Self::BootTest(command) => command.run(),
             Self::Auth(command) => command.run().map(|()| ExitCode::SUCCESS),
             Self::Dev(command) => command.run().map(|()| ExitCode::SUCCESS),
         }

@@ -266,13 +266,13 @@ fn collect(mut pipe: impl Read + Send + 'static, log: Arc<Mutex<Vec<u8>>>) -> th
 }
 
 /// The right to run a machine.
-struct Turn;
+pub(crate) struct Turn;
 
 static RUNNING: Mutex<usize> = Mutex::new(0);
 static ENDED: Condvar = Condvar::new();
 
 impl Turn {
-    fn take() -> Self {
+    pub(crate) fn take() -> Self {
         let running = RUNNING.lock().unwrap();
         *ENDED.wait_while(running, |running| *running >= MACHINES).unwrap() += 1;
         Self

@@ -16,6 +16,7 @@
 )]
 
 mod broken;
+mod command;
 mod facts;
 mod machine;
 mod matrix;

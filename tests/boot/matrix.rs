@@ -37,7 +37,7 @@ pub(crate) struct Column {
 }
 
 impl Column {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match (self.start, self.is_remote) {
             (Start::BiosDisc, false) => "BIOS, CD",
             (Start::BiosDisc, true) => "BIOS, CD over HTTP",

@@ -21,7 +21,7 @@ use crate::parts::Programs;
 use crate::support::Scratch;
 use crate::{Base, INITRDS, KERNEL, digest, parts};
 use report::Report;
-use site::Site;
+pub(crate) use site::Site;
 use tap::Answer;
 
 /// The machine's network card.
@@ -36,7 +36,7 @@ const ARGUMENT: &str = "served.by=kindling";
 const NETWORK_IMAGE: &str = "/images/assisted_installer_custom.img";
 
 /// The live image of the server.
-fn base() -> Option<&'static Base> {
+pub(crate) fn base() -> Option<&'static Base> {
     static BASE: LazyLock<Option<Base>> = LazyLock::new(|| {
         let (programs, recipe, parts) = parts()?;
         Some(Base::of(programs, recipe.boot_parts(parts)))
@@ -63,7 +63,7 @@ fn parts() -> Option<(Programs, Recipe, BootParts)> {
 
 /// An image that the server makes.
 #[derive(Debug, Clone, Copy)]
-struct Wanted {
+pub(crate) struct Wanted {
     name: &'static str,
     /// The last part of its URL.
     file: &'static str,
@@ -73,7 +73,7 @@ struct Wanted {
     has_large_config: bool,
 }
 
-const FULL: Wanted = Wanted {
+pub(crate) const FULL: Wanted = Wanted {
     name: "full",
     file: "full.iso",
     kind: "full-iso",
@@ -94,7 +94,7 @@ const MINIMAL_LAID_OUT_ANEW: Wanted =
 const NETWORK: Wanted = Wanted { name: "network_boot", file: "script.ipxe", ..MINIMAL_LAID_OUT_ANEW };
 
 impl Wanted {
-    fn properties(self) -> Value {
+    pub(crate) fn properties(self) -> Value {
         let mut properties = json!({
             "image_type": self.kind,
             "kernel_arguments": [{"operation": "append", "value": ARGUMENT}],
@@ -225,7 +225,8 @@ fn keep_trace(wanted: Wanted, column: Column, answers: &[Answer]) {
         writeln!(text, "{milliseconds} {file} {offset} {len}").unwrap();
     }
     std::fs::create_dir_all(&folder).unwrap();
-    let name = format!("{}-{:?}.txt", wanted.name, column.start).to_ascii_lowercase();
+    let name = format!("{} {}.txt", wanted.name, column.name()).to_ascii_lowercase();
+    let name = name.replace([' ', '_'], "-").replace(',', "");
     std::fs::write(folder.join(name), text).unwrap();
 }
 
@@ -239,13 +240,15 @@ fn secure_boot_refuses_what_is_not_signed() {
     assert!(why.contains("Access Denied"), "{why}");
 }
 
-/// One test for every image and way of starting.
+/// One test for every image and way of starting. Those that go through nothing that no other one goes through are of the
+/// whole matrix alone: `.ci/boot-matrix` runs them.
 macro_rules! boots {
-    ($($module:ident: $wanted:ident { $($test:ident: $start:ident $is_remote:literal)* })*) => { $(
+    ($($module:ident: $wanted:ident { $($(#[$attribute:meta])* $test:ident: $start:ident $is_remote:literal)* })*) => { $(
         mod $module {
             use super::{Column, Start, check};
 
             $(
+                $(#[$attribute])*
                 #[test]
                 fn $test() {
                     check(super::$wanted, Column { start: Start::$start, is_remote: $is_remote });
@@ -260,33 +263,45 @@ boots! {
         bios_disc: BiosDisc false
         uefi_disc: UefiDisc false
         secure_disc: SecureDisc false
+        #[ignore = "of the whole matrix"]
         bios_stick: BiosStick false
+        #[ignore = "of the whole matrix"]
         uefi_stick: UefiStick false
+        #[ignore = "of the whole matrix"]
         bios_disc_over_http: BiosDisc true
         uefi_disc_over_http: UefiDisc true
     }
     full_with_a_large_config: FULL_LAID_OUT_ANEW {
         bios_disc: BiosDisc false
         uefi_disc: UefiDisc false
+        #[ignore = "of the whole matrix"]
         secure_disc: SecureDisc false
+        #[ignore = "of the whole matrix"]
         bios_stick: BiosStick false
+        #[ignore = "of the whole matrix"]
         uefi_stick: UefiStick false
+        #[ignore = "of the whole matrix"]
         bios_disc_over_http: BiosDisc true
         uefi_disc_over_http: UefiDisc true
     }
     minimal: MINIMAL {
         bios_disc: BiosDisc false
         uefi_disc: UefiDisc false
+        #[ignore = "of the whole matrix"]
         secure_disc: SecureDisc false
+        #[ignore = "of the whole matrix"]
         bios_stick: BiosStick false
+        #[ignore = "of the whole matrix"]
         uefi_stick: UefiStick false
         bios_disc_over_http: BiosDisc true
+        #[ignore = "of the whole matrix"]
         uefi_disc_over_http: UefiDisc true
     }
     minimal_with_static_network: MINIMAL_LAID_OUT_ANEW {
         bios_disc: BiosDisc false
         uefi_disc: UefiDisc false
         secure_disc: SecureDisc false
+        #[ignore = "of the whole matrix"]
         bios_stick: BiosStick false
         uefi_stick: UefiStick false
         bios_disc_over_http: BiosDisc true
