@@ -12,9 +12,11 @@
 //! * [`images::library`] is the cache of live images: it fetches, verifies and opens them.
 //! * [`inventory`] is the API of infra-envs, clusters and hosts; [`http::app`] is it together with the images, as a
 //!   `tower` service for any server, or for the one of [`http::serve`].
+//! * [`boot_test::BootTest`] boots an image in QEMU and waits until it is up.
 //!
 //! The folder `examples` has a program for each.
 
+pub mod boot_test;
 pub mod cli;
 pub mod customize;
 pub mod discovery;

@@ -4,6 +4,7 @@
 //! the same things; under a link of that name, the program calls itself so.
 
 mod auth;
+mod boot_test;
 mod catalogue;
 mod completions;
 mod demo;
@@ -61,6 +62,8 @@ enum Command {
     Demo(demo::Demo),
     /// Say whether machines can boot from a URL of any server, and which cannot
     Doctor(doctor::Doctor),
+    /// Boot an image in QEMU, and wait until its serial console says that it is up
+    BootTest(boot_test::Boot),
     /// Commands to make keys and tokens
     #[command(subcommand)]
     Auth(auth::Command),
@@ -79,7 +82,8 @@ const INSTALLER: &str = "coreos-installer";
 const INSTALLER_VERSION: &str = concat!("0.27.0+kindling.", env!("CARGO_PKG_VERSION"));
 
 /// Runs the command that the arguments name, and gives the exit code: 0 done, 1 failed (or, of `iso diff`, `iso
-/// verify`, `ignition validate`, `ignition merge`, `network check` and `doctor`, found something), 2 wrong usage.
+/// verify`, `ignition validate`, `ignition merge`, `network check`, `doctor` and `boot-test`, found something), 2 wrong
+/// usage.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let cli = match parse(&arguments) {
@@ -123,6 +127,7 @@ impl Command {
             Self::Serve(command) => command.run(),
             Self::Demo(command) => command.run(),
             Self::Doctor(command) => command.run(),
+            Self::BootTest(command) => command.run(),
             Self::Auth(command) => command.run().map(|()| ExitCode::SUCCESS),
             Self::Completions(command) => command.run(definition(arguments)).map(|()| ExitCode::SUCCESS),
             Self::Man(command) => command.run(definition(arguments)).map(|()| ExitCode::SUCCESS),

@@ -13,4 +13,6 @@ echo "FACTS BEGIN"
 echo "cmdline $($busybox cat /proc/cmdline)"
 $busybox find . -xdev -type f -exec $busybox sha256sum {} +
 echo "FACTS END"
+# Served images have more to do.
+[ ! -e /stages.sh ] || . /stages.sh
 $busybox poweroff -f

@@ -16,11 +16,19 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const MACHINES: usize = 2;
 /// What both boot menus say while they wait: "Automatic boot in …", "… will be executed automatically in …".
 const MENU: &[u8] = b"utomatic";
+/// What boot loaders and firmware say when they have nothing left to try.
+const DEAD_ENDS: [&[u8]; 5] = [
+    b"No bootable option",
+    b"No bootable device",
+    b"Access Denied",
+    b"you need to load the kernel first",
+    b"Minimal BASH-like line editing",
+];
 /// How much of the serial log a failed boot shows.
 const TAIL: usize = 3000;
 
 /// How an image is put into the machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Start {
     /// A CD for a BIOS: El Torito, isolinux.
     BiosDisc,
@@ -32,32 +40,126 @@ pub(crate) enum Start {
     UefiStick,
     /// A USB stick for UEFI that knows no El Torito on disks: MBR, EFI partition, GRUB, its stub config.
     UefiPartition,
+    /// The same for UEFI that takes the EFI partition from the GPT.
+    UefiGpt,
+    /// A CD for UEFI with Secure Boot: El Torito, shim, GRUB, all of them signed.
+    SecureDisc,
+    /// No medium: iPXE out of the network card's ROM, for a BIOS, with the URL of a script in the place of an image.
+    BiosNetwork,
+    /// The same for UEFI.
+    UefiNetwork,
 }
 
 impl Start {
     fn has_efi(self) -> bool {
-        !matches!(self, Self::BiosDisc | Self::BiosStick)
+        !matches!(self, Self::BiosDisc | Self::BiosStick | Self::BiosNetwork)
+    }
+
+    /// Whether the firmware is to find the EFI partition by a partition table.
+    pub(crate) fn is_from_partition(self) -> bool {
+        matches!(self, Self::UefiPartition | Self::UefiGpt)
+    }
+
+    pub(crate) fn has_medium(self) -> bool {
+        !matches!(self, Self::BiosNetwork | Self::UefiNetwork)
     }
 
     /// The boot loader that gets to run.
     pub(crate) fn loader(self) -> Loader {
-        if self.has_efi() { Loader::Grub } else { Loader::Isolinux }
+        match self {
+            _ if !self.has_medium() => Loader::Ipxe,
+            _ if self.has_efi() => Loader::Grub,
+            _ => Loader::Isolinux,
+        }
+    }
+}
+
+/// A machine that is about to be started.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setup<'a> {
+    pub(crate) programs: &'a Programs,
+    /// A file or a URL.
+    pub(crate) image: &'a Path,
+    pub(crate) start: Start,
+    /// The address of its network card, if it has one; from there, 10.0.2.2 is the loopback address of this machine.
+    pub(crate) mac: Option<&'a str>,
+    pub(crate) patience: Duration,
+}
+
+impl<'a> Setup<'a> {
+    /// A machine without a network.
+    pub(crate) fn new(programs: &'a Programs, image: &'a Path, start: Start) -> Self {
+        Self { programs, image, start, mac: None, patience: PATIENCE }
     }
 
-    fn command(self, programs: &Programs, image: &Path) -> Command {
-        let mut command = Command::new(&programs.qemu);
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.programs.qemu);
         command.args(["-accel", "tcg", "-machine", "q35", "-m", "768", "-nodefaults", "-no-reboot"]);
         command.args(["-display", "none", "-vga", "std", "-serial", "stdio"]);
-        if self.has_efi() {
-            command.arg("-bios").arg(&programs.firmware);
+        if self.start == Start::SecureDisc {
+            self.add_secure_firmware(&mut command);
+        } else if self.start.has_efi() {
+            command.arg("-bios").arg(&self.programs.firmware);
         }
-        let drive = format!("if=none,id=image,format=raw,readonly=on,file={}", image.display());
+        if self.start.has_medium() {
+            self.add_medium(&mut command);
+        }
+        if let Some(mac) = self.mac {
+            self.add_network(&mut command, mac);
+        }
+        command
+    }
+
+    /// Firmware that keeps its variables from everybody but itself. Changes of them are for this boot alone.
+    fn add_secure_firmware(&self, command: &mut Command) {
+        let (code, variables) = (&self.programs.secure_firmware, &self.programs.secure_variables);
+        command.args(["-machine", "smm=on", "-global", "driver=cfi.pflash01,property=secure,value=on"]);
+        let code = format!("if=pflash,unit=0,format=raw,readonly=on,file={}", code.display());
+        let variables = format!("if=pflash,unit=1,format=raw,snapshot=on,file={}", variables.display());
+        command.args(["-drive", &code, "-drive", &variables]);
+    }
+
+    fn add_medium(&self, command: &mut Command) {
+        let drive = format!("if=none,id=image,format=raw,readonly=on,file={}", self.image.display());
         command.args(["-drive", &drive]);
-        match self {
-            Self::BiosDisc | Self::UefiDisc => command.args(["-device", "ide-cd,drive=image,bootindex=0"]),
+        match self.start {
+            Start::BiosDisc | Start::UefiDisc | Start::SecureDisc => {
+                command.args(["-device", "ide-cd,drive=image,bootindex=0"])
+            }
             _ => command.args(["-device", "qemu-xhci", "-device", "usb-storage,drive=image,bootindex=0"]),
         };
-        command
+    }
+
+    fn add_network(&self, command: &mut Command, mac: &str) {
+        let (mut card, mut network) =
+            (format!("virtio-net-pci,netdev=net,mac={mac}"), "user,id=net".to_owned());
+        if self.start.has_medium() {
+            // Without its ROM, firmware loses no time there.
+            card += ",romfile=";
+        } else {
+            card += ",bootindex=0";
+            network += &format!(",bootfile={}", self.image.display());
+        }
+        command.args(["-netdev", &network, "-device", &card]);
+    }
+
+    /// Boots until the machine switches itself off, or tells why that came to nothing.
+    pub(crate) fn boot(&self) -> Result<Boot, String> {
+        let _turn = Turn::take();
+        let begun = Instant::now();
+        let mut machine = Machine::new(self.command());
+        let ended = machine.run(self.patience);
+        let seconds = begun.elapsed().as_secs_f64();
+        let log = machine.log();
+        match (ended, Facts::find(&log)) {
+            (true, Some(facts)) => Ok(Boot { log, facts, seconds }),
+            (ended, _) => {
+                let why = if ended { "ended without telling what it found" } else { "did not end" };
+                let tail =
+                    log.chars().rev().take(TAIL).collect::<Vec<_>>().into_iter().rev().collect::<String>();
+                Err(format!("{:?} {why}; the end of its serial log:\n{tail}", self.start))
+            }
+        }
     }
 }
 
@@ -66,6 +168,7 @@ impl Start {
 pub(crate) enum Loader {
     Isolinux,
     Grub,
+    Ipxe,
 }
 
 /// What a boot left behind.
@@ -73,23 +176,13 @@ pub(crate) enum Loader {
 pub(crate) struct Boot {
     pub(crate) log: String,
     pub(crate) facts: Facts,
+    pub(crate) seconds: f64,
 }
 
 /// Boots an image until the machine switches itself off.
 #[track_caller]
 pub(crate) fn boot(programs: &Programs, image: &Path, start: Start) -> Boot {
-    let _turn = Turn::take();
-    let mut machine = Machine::new(start.command(programs, image));
-    let ended = machine.run();
-    let log = machine.log();
-    match (ended, Facts::find(&log)) {
-        (true, Some(facts)) => Boot { log, facts },
-        (ended, _) => {
-            let why = if ended { "ended without telling what it found" } else { "did not end" };
-            let tail = log.chars().rev().take(TAIL).collect::<Vec<_>>().into_iter().rev().collect::<String>();
-            panic!("{start:?} {why}; the end of its serial log:\n{tail}");
-        }
-    }
+    Setup::new(programs, image, start).boot().unwrap_or_else(|why| panic!("{why}"))
 }
 
 /// A running QEMU; it does not outlive its test.
@@ -114,12 +207,15 @@ impl Machine {
     }
 
     /// Waits for the end; tells whether it came of itself.
-    fn run(&mut self) -> bool {
-        let until = Instant::now() + PATIENCE;
+    fn run(&mut self, patience: Duration) -> bool {
+        let until = Instant::now() + patience;
         let mut pressed = false;
         while Instant::now() < until {
             if self.child.try_wait().unwrap().is_some() {
                 return true;
+            }
+            if DEAD_ENDS.iter().any(|words| self.says(words)) {
+                return false;
             }
             if !pressed && self.says(MENU) {
                 // Enter, which saves the seconds until the menu would go on by itself.
@@ -170,13 +266,13 @@ fn collect(mut pipe: impl Read + Send + 'static, log: Arc<Mutex<Vec<u8>>>) -> th
 }
 
 /// The right to run a machine.
-struct Turn;
+pub(crate) struct Turn;
 
 static RUNNING: Mutex<usize> = Mutex::new(0);
 static ENDED: Condvar = Condvar::new();
 
 impl Turn {
-    fn take() -> Self {
+    pub(crate) fn take() -> Self {
         let running = RUNNING.lock().unwrap();
         *ENDED.wait_while(running, |running| *running >= MACHINES).unwrap() += 1;
         Self

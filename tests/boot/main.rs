@@ -5,7 +5,8 @@
 //! Every product starts in five ways ([`Start`]), by software emulation: some seconds each, no privileges needed.
 //!
 //! Needed are the packages `qemu-system-x86 qemu-block-extra ovmf isolinux syslinux-common grub-efi-amd64-bin grub-common mtools cpio
-//! busybox-static`, and a kernel that `KINDLING_BOOT_KERNEL` names; without them everything here is skipped.
+//! busybox-static`, for [`served`] `ipxe-qemu squashfs-tools ignition shim-signed grub-efi-amd64-signed` as well, and a kernel
+//! that `KINDLING_BOOT_KERNEL` names, with its modules where its package has them; without them everything here is skipped.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,11 +15,15 @@
     reason = "test code: what is not as expected must stop the test"
 )]
 
+mod broken;
+mod command;
 mod facts;
 mod machine;
+mod matrix;
 mod over_http;
 mod parts;
 mod products;
+mod served;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -30,6 +35,7 @@ use isogen::{Archive, BaseImage, Source, initrd};
 use sha2::{Digest, Sha256};
 
 use machine::{Loader, Start, boot};
+use matrix::Cell;
 use parts::Programs;
 use products::Product;
 use support::Scratch;
@@ -38,6 +44,9 @@ const KERNEL: &str = "/images/pxeboot/vmlinuz";
 const INITRDS: [&str; 2] = ["/images/pxeboot/initrd.img", "/images/ignition.img"];
 /// Where the boot record of a volume says that it is El Torito's.
 const BOOT_SYSTEM: std::ops::Range<usize> = 17 * 2048 + 7..17 * 2048 + 39;
+
+/// Where an MBR has its partitions.
+const PARTITIONS: std::ops::Range<usize> = 446..510;
 
 /// The image that all others are made of.
 struct Base {
@@ -52,12 +61,15 @@ impl Base {
     fn new() -> Option<Self> {
         let recipe = Recipe::new(Architecture::X86_64, Era::E2024_12);
         let (programs, parts) = parts::collect(&recipe)?;
-        let recipe = recipe.boot_parts(parts);
+        Some(Self::of(programs, recipe.boot_parts(parts)))
+    }
+
+    fn of(programs: Programs, recipe: Recipe) -> Self {
         let image = BaseImage::from_source(Source::from_bytes(recipe.file_name(), recipe.build())).unwrap();
         let initrd = image.file("images/pxeboot/initrd.img").unwrap();
         let archive = Archive::read(initrd.reader(), initrd::Limits::INITRD).unwrap();
         let files = archive.iter().map(|(name, bytes)| (name.to_owned(), digest(bytes))).collect();
-        Some(Self { programs, recipe, image, files })
+        Self { programs, recipe, image, files }
     }
 }
 
@@ -71,14 +83,12 @@ fn digest(bytes: &[u8]) -> String {
 }
 
 /// Boots a product in one way and compares.
-fn check(product: fn(&BaseImage) -> Product, start: Start) {
+fn check(name: &'static str, product: fn(&BaseImage) -> Product, start: Start) {
     let Some(base) = base() else { return };
+    let cell = Cell::begin("made", name, start);
     let product = product(&base.image);
     let mut bytes = product.plan.read_all(1 << 30).unwrap();
-    if start == Start::UefiPartition {
-        assert!(bytes[BOOT_SYSTEM].starts_with(b"EL TORITO"));
-        bytes[BOOT_SYSTEM].fill(0);
-    }
+    prepare(&mut bytes, start);
     let scratch = Scratch::new();
     let boot = boot(&base.programs, &scratch.write("image.iso", bytes), start);
 
@@ -88,7 +98,24 @@ fn check(product: fn(&BaseImage) -> Product, start: Start) {
     assert_eq!(boot.facts.files, files);
     // What the stub config prints shows that it was read, and that it was read in no other way of starting.
     let stub = format!("Loading the boot menu of {}", base.recipe.volume_id());
-    assert_eq!(boot.log.contains(&stub), start == Start::UefiPartition, "{}", boot.log);
+    assert_eq!(boot.log.contains(&stub), start.is_from_partition(), "{}", boot.log);
+    cell.passed(boot.seconds, &base.programs);
+}
+
+/// Takes out of an image what firmware of this kind does not know, so that this firmware looks elsewhere.
+fn prepare(bytes: &mut [u8], start: Start) {
+    if !start.is_from_partition() {
+        return;
+    }
+    assert!(bytes[BOOT_SYSTEM].starts_with(b"EL TORITO"));
+    bytes[BOOT_SYSTEM].fill(0);
+    if start == Start::UefiGpt {
+        // One protective partition over the whole disk: the firmware reads no GPT without it.
+        let last = u32::try_from(bytes.len() / 512 - 1).unwrap();
+        bytes[PARTITIONS].fill(0);
+        bytes[PARTITIONS][..12].copy_from_slice(&[0, 0, 2, 0, 0xEE, 0xFF, 0xFF, 0xFF, 1, 0, 0, 0]);
+        bytes[PARTITIONS][12..16].copy_from_slice(&last.to_le_bytes());
+    }
 }
 
 /// What the kernel gets to see: isolinux passes the area on as it is, GRUB interprets quotes and blanks.
@@ -99,6 +126,7 @@ fn command_line(product: &Product, loader: Loader) -> String {
             format!("BOOT_IMAGE={KERNEL} initrd={initrds} {}", product.kargs)
         }
         Loader::Grub => format!("BOOT_IMAGE={KERNEL} {}", product.kargs.replace('"', "")),
+        Loader::Ipxe => panic!("iPXE boots no image"),
     }
 }
 
@@ -110,27 +138,27 @@ macro_rules! boots {
 
             #[test]
             fn bios_disc() {
-                check(products::$product, Start::BiosDisc);
+                check(stringify!($product), products::$product, Start::BiosDisc);
             }
 
             #[test]
             fn bios_stick() {
-                check(products::$product, Start::BiosStick);
+                check(stringify!($product), products::$product, Start::BiosStick);
             }
 
             #[test]
             fn uefi_disc() {
-                check(products::$product, Start::UefiDisc);
+                check(stringify!($product), products::$product, Start::UefiDisc);
             }
 
             #[test]
             fn uefi_stick() {
-                check(products::$product, Start::UefiStick);
+                check(stringify!($product), products::$product, Start::UefiStick);
             }
 
             #[test]
             fn uefi_partition() {
-                check(products::$product, Start::UefiPartition);
+                check(stringify!($product), products::$product, Start::UefiPartition);
             }
         }
     )* };
@@ -147,4 +175,19 @@ boots! {
     minimal_laid_out_anew
     with_moved_boot_images
     with_replaced_boot_image
+}
+
+/// What the other ways of starting do not read: the GPT of an image as it came, and of one in which all has moved.
+mod uefi_gpt {
+    use super::{Start, check, products};
+
+    #[test]
+    fn unchanged() {
+        check("unchanged", products::unchanged, Start::UefiGpt);
+    }
+
+    #[test]
+    fn with_moved_boot_images() {
+        check("with_moved_boot_images", products::with_moved_boot_images, Start::UefiGpt);
+    }
 }

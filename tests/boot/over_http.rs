@@ -19,7 +19,7 @@ use crate::support::Scratch;
 use crate::{base, command_line, digest};
 
 /// Whether this QEMU has an HTTP client, which comes in a package of its own.
-fn has_client(qemu: &Path) -> bool {
+pub(crate) fn has_client(qemu: &Path) -> bool {
     let nowhere = "file=http://127.0.0.1:1/none,format=raw,if=none";
     let output = Command::new(qemu).args(["-display", "none", "-drive", nowhere]).output().unwrap();
     let has_client = !String::from_utf8_lossy(&output.stderr).contains("Unknown protocol");

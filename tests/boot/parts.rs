@@ -16,10 +16,35 @@ const ISOLINUX: &str = "/usr/lib/ISOLINUX/isolinux.bin";
 const DISK_BOOT_CODE: &str = "/usr/lib/ISOLINUX/isohdpfx.bin";
 const ISOLINUX_MODULES: &str = "/usr/lib/syslinux/modules/bios";
 const FIRMWARE: &str = "/usr/share/ovmf/OVMF.fd";
+const SECURE_FIRMWARE: &str = "/usr/share/OVMF/OVMF_CODE_4M.secboot.fd";
+const SECURE_VARIABLES: &str = "/usr/share/OVMF/OVMF_VARS_4M.ms.fd";
+const SIGNED_SHIM: &str = "/usr/lib/shim/shimx64.efi.signed";
+/// It has its config in `EFI/debian` of the volume.
+const SIGNED_GRUB: &str = "/usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed";
 const GRUB_MODULES: &str = "/usr/lib/grub/x86_64-efi";
 
 /// The modules of isolinux that real images have beside it.
 const MODULES: [&str; 4] = ["ldlinux.c32", "libcom32.c32", "libutil.c32", "vesamenu.c32"];
+
+/// Ignition's engine.
+const IGNITION: &str = "/usr/lib/dracut/modules.d/30ignition/ignition";
+/// What `apply.sh` uses of busybox.
+const BUSYBOX_APPLETS: [&str; 10] =
+    ["sh", "cat", "cp", "cut", "find", "mkdir", "sed", "sha256sum", "stat", "tail"];
+
+/// What a network and a root file system need of the kernel, each behind what it needs itself.
+const KERNEL_MODULES: [&str; 10] = [
+    "drivers/virtio/virtio_ring",
+    "drivers/virtio/virtio",
+    "drivers/virtio/virtio_pci_legacy_dev",
+    "drivers/virtio/virtio_pci_modern_dev",
+    "drivers/virtio/virtio_pci",
+    "net/core/failover",
+    "drivers/net/net_failover",
+    "drivers/net/virtio_net",
+    "drivers/block/loop",
+    "fs/squashfs/squashfs",
+];
 
 /// What real GRUB images have built in, as far as the configs need it.
 const GRUB_BUILT_IN: [&str; 14] = [
@@ -52,16 +77,25 @@ pub(crate) struct Programs {
     pub(crate) qemu: PathBuf,
     /// UEFI for a PC.
     pub(crate) firmware: PathBuf,
+    /// The same for Secure Boot, and its variables with the keys that PCs are sold with.
+    pub(crate) secure_firmware: PathBuf,
+    pub(crate) secure_variables: PathBuf,
 }
 
 /// Everything, or nothing and a notice where something is missing.
 pub(crate) fn collect(recipe: &Recipe) -> Option<(Programs, BootParts)> {
-    let programs = Programs { qemu: require_tool("qemu-system-x86_64")?, firmware: require_file(FIRMWARE)? };
+    let programs = Programs {
+        qemu: require_tool("qemu-system-x86_64")?,
+        firmware: require_file(FIRMWARE)?,
+        secure_firmware: require_file(SECURE_FIRMWARE)?,
+        secure_variables: require_file(SECURE_VARIABLES)?,
+    };
     let parts = BootParts {
         kernel: fs::read(require_path("KINDLING_BOOT_KERNEL")?).unwrap(),
         initramfs: initramfs()?,
         efi_partition: efi_partition(recipe)?,
         isolinux: isolinux()?,
+        vendor: None,
         disk_boot_code: fs::read(require_file(DISK_BOOT_CODE)?).unwrap(),
     };
     Some((programs, parts))
@@ -93,25 +127,104 @@ fn initramfs() -> Option<Vec<u8>> {
     Some(archive.output().success())
 }
 
+/// The same with what the later stages need: `stages.sh`, and the modules with which the kernel has a network and mounts
+/// its root file system. They are beside the kernel, where its package has them.
+pub(crate) fn with_stages(mut parts: BootParts) -> Option<BootParts> {
+    let cpio = require_tool("cpio")?;
+    let kernel = require_path("KINDLING_BOOT_KERNEL")?;
+    let release = kernel.file_name()?.to_str()?.strip_prefix("vmlinuz-")?;
+    let modules = kernel.parent()?.parent()?.join("lib/modules").join(release).join("kernel");
+    let scratch = Scratch::new();
+    scratch.write("stages.sh", include_bytes!("stages.sh"));
+    let mut names = "stages.sh\nmodules\nmodules/order\n".to_owned();
+    let mut order = String::new();
+    for path in KERNEL_MODULES {
+        let name = Path::new(path).file_name()?.to_str()?;
+        let file = require_file(modules.join(format!("{path}.ko")))?;
+        scratch.write(&format!("modules/{name}.ko"), fs::read(file).unwrap());
+        order.push_str(&format!("{name}\n"));
+        names.push_str(&format!("modules/{name}.ko\n"));
+    }
+    scratch.write("modules/order", order);
+    let archive = Run::new(cpio, scratch.folder()).args(["-o", "-H", "newc", "--quiet"]).stdin(names);
+    parts.initramfs.extend(archive.output().success());
+    Some(parts)
+}
+
+/// A root file system with Ignition and the programs that it calls, squashed.
+pub(crate) fn root_file_system() -> Option<Vec<u8>> {
+    let (mksquashfs, ldd) = (require_tool("mksquashfs")?, require_tool("ldd")?);
+    let scratch = Scratch::new();
+    let put = |path: &str, bytes: Vec<u8>| {
+        let file = scratch.write(&format!("root/{path}"), bytes);
+        fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let [busybox, ignition] = [require_tool("busybox")?, require_file(IGNITION)?];
+    put("bin/busybox", fs::read(busybox).unwrap());
+    for name in BUSYBOX_APPLETS {
+        std::os::unix::fs::symlink("busybox", scratch.path("root/bin").join(name)).unwrap();
+    }
+    let mut programs = vec![("bin/ignition".to_owned(), ignition)];
+    for name in ["useradd", "usermod", "groupadd"] {
+        programs.push((format!("usr/sbin/{name}"), require_file(Path::new("/usr/sbin").join(name))?));
+    }
+    for (path, program) in programs {
+        let linked = Run::new(&ldd, scratch.folder()).args([&program]).output().printed();
+        for library in linked.split_whitespace().filter(|word| word.starts_with('/')) {
+            put(library.strip_prefix('/')?, fs::read(library).unwrap());
+        }
+        put(&path, fs::read(program).unwrap());
+    }
+    put("bin/setfiles", b"#!/bin/sh\nexec cat\n".to_vec());
+    put("apply.sh", include_bytes!("apply.sh").to_vec());
+    put("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n".to_vec());
+    put("etc/group", b"root:x:0:\nwheel:x:10:\nsudo:x:27:\nadm:x:4:\nsystemd-journal:x:190:\n".to_vec());
+    put("etc/shadow", b"root:*:19000:0:99999:7:::\n".to_vec());
+    for name in ["run", "proc", "dev", "tmp"] {
+        fs::create_dir_all(scratch.path("root").join(name)).unwrap();
+    }
+    let options = ["root", "root.squashfs", "-quiet", "-no-progress", "-all-root", "-comp", "gzip"];
+    Run::new(mksquashfs, scratch.folder()).args(options).output().success();
+    Some(scratch.read("root.squashfs"))
+}
+
+/// The same with shim and GRUB as they are signed for Secure Boot; the kernel is signed as it comes.
+pub(crate) fn with_signed_loaders(mut parts: BootParts, recipe: &Recipe) -> Option<BootParts> {
+    let [shim, grub] = [require_file(SIGNED_SHIM)?, require_file(SIGNED_GRUB)?];
+    parts.vendor = Some("debian");
+    let scratch = Scratch::new();
+    scratch.write("EFI/BOOT/BOOTX64.EFI", fs::read(shim).unwrap());
+    scratch.write("EFI/BOOT/grubx64.efi", fs::read(grub).unwrap());
+    scratch.write("EFI/debian/grub.cfg", recipe.clone().boot_parts(parts.clone()).efi_stub());
+    parts.efi_partition =
+        fat(&scratch, &["EFI/BOOT/BOOTX64.EFI", "EFI/BOOT/grubx64.efi", "EFI/debian/grub.cfg"])?;
+    Some(parts)
+}
+
 /// A FAT filesystem with GRUB in the place of shim, and the stub config.
 fn efi_partition(recipe: &Recipe) -> Option<Vec<u8>> {
     let mkimage = require_tool("grub-mkimage")?;
     require_file(Path::new(GRUB_MODULES).join("moddep.lst"))?;
-    let mtools = ["mformat", "mmd", "mcopy"].map(require_tool);
-    let [Some(mformat), Some(mmd), Some(mcopy)] = mtools else { return None };
-
     let scratch = Scratch::new();
-    scratch.write("grub.cfg", recipe.efi_stub());
+    scratch.write("EFI/BOOT/grub.cfg", recipe.efi_stub());
     scratch.write("first.cfg", GRUB_FIRST);
+    let output = "-O x86_64-efi -p /EFI/fedora -c first.cfg -o EFI/BOOT/BOOTX64.EFI";
+    let line = format!("{output} -d {GRUB_MODULES} {}", GRUB_BUILT_IN.join(" "));
+    Run::new(mkimage, scratch.folder()).args(line.split_whitespace()).output().success();
+    fat(&scratch, &["EFI/BOOT/BOOTX64.EFI", "EFI/BOOT/grub.cfg"])
+}
+
+/// A FAT filesystem with files of a folder.
+fn fat(scratch: &Scratch, files: &[&str]) -> Option<Vec<u8>> {
+    let tools = ["mformat", "mmd", "mcopy"].map(require_tool);
+    let [Some(mformat), Some(mmd), Some(mcopy)] = tools else { return None };
     let run = |program: &Path, line: &str| {
         Run::new(program, scratch.folder()).args(line.split_whitespace()).output().success()
     };
-    let modules = GRUB_BUILT_IN.join(" ");
-    let output = "-O x86_64-efi -p /EFI/fedora -c first.cfg -o grub.efi";
-    run(&mkimage, &format!("{output} -d {GRUB_MODULES} {modules}"));
     run(&mformat, &format!("-i efiboot.img -C -T {EFI_PARTITION_SECTORS} -v EFI-SYSTEM ::"));
-    run(&mmd, "-i efiboot.img ::/EFI ::/EFI/BOOT");
-    run(&mcopy, "-i efiboot.img grub.efi ::/EFI/BOOT/BOOTX64.EFI");
-    run(&mcopy, "-i efiboot.img grub.cfg ::/EFI/BOOT/grub.cfg");
+    run(&mmd, "-i efiboot.img ::/EFI ::/EFI/BOOT ::/EFI/debian");
+    for file in files {
+        run(&mcopy, &format!("-i efiboot.img {file} ::/{file}"));
+    }
     Some(scratch.read("efiboot.img"))
 }

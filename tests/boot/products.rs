@@ -179,7 +179,7 @@ fn config(contents: &[u8]) -> Archive {
 }
 
 /// Bytes that no encoding makes shorter.
-fn noise(len: usize) -> Vec<u8> {
+pub(crate) fn noise(len: usize) -> Vec<u8> {
     let mut state = 0x2545_F491_4F6C_DD1D_u64;
     let next = || {
         state ^= state << 13;

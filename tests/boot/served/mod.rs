@@ -1,0 +1,314 @@
+//! Booting what a running server streams for an infra-env made by its API: the command line, the config and the network
+//! that were asked for arrive, the root file system is fetched from the server, and the real Ignition applies the config.
+
+mod config;
+mod report;
+mod site;
+mod tap;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use fixtures::{Architecture, BootParts, Era, Filesystem, Recipe};
+use isogen::{Archive, BaseImage, initrd};
+use serde_json::{Value, json};
+
+use crate::machine::{Boot, Loader, Setup, Start};
+use crate::matrix::{Cell, Column};
+use crate::over_http::has_client;
+use crate::parts::Programs;
+use crate::support::Scratch;
+use crate::{Base, INITRDS, KERNEL, digest, parts};
+use report::Report;
+pub(crate) use site::Site;
+use tap::Answer;
+
+/// The machine's network card.
+const MAC: &str = "52:54:00:00:00:01";
+/// What it gets where nothing else was said.
+const LEASE: &str = "10.0.2.15/24";
+/// What it is told to use, which no lease would give it.
+const STATIC: &str = "10.0.2.77/24";
+/// The argument that the infra-env adds.
+const ARGUMENT: &str = "served.by=kindling";
+/// Beside what boot loaders load of every image.
+const NETWORK_IMAGE: &str = "/images/assisted_installer_custom.img";
+
+/// The live image of the server.
+pub(crate) fn base() -> Option<&'static Base> {
+    static BASE: LazyLock<Option<Base>> = LazyLock::new(|| {
+        let (programs, recipe, parts) = parts()?;
+        Some(Base::of(programs, recipe.boot_parts(parts)))
+    });
+    BASE.as_ref()
+}
+
+/// The same with signed boot loaders.
+fn signed_base() -> Option<&'static Base> {
+    static BASE: LazyLock<Option<Base>> = LazyLock::new(|| {
+        let (programs, recipe, parts) = parts()?;
+        let parts = parts::with_signed_loaders(parts, &recipe)?;
+        Some(Base::of(programs, recipe.boot_parts(parts)))
+    });
+    BASE.as_ref()
+}
+
+fn parts() -> Option<(Programs, Recipe, BootParts)> {
+    let recipe = Recipe::new(Architecture::X86_64, Era::E2024_12);
+    let (programs, parts) = parts::collect(&recipe)?;
+    let recipe = recipe.filesystem_contents(Filesystem::Squashfs, parts::root_file_system()?);
+    Some((programs, recipe, parts::with_stages(parts)?))
+}
+
+/// An image that the server makes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    name: &'static str,
+    /// The last part of its URL.
+    file: &'static str,
+    /// What the API calls it, to ask for its config.
+    kind: &'static str,
+    has_static_network: bool,
+    has_large_config: bool,
+}
+
+pub(crate) const FULL: Wanted = Wanted {
+    name: "full",
+    file: "full.iso",
+    kind: "full-iso",
+    has_static_network: true,
+    has_large_config: false,
+};
+const FULL_LAID_OUT_ANEW: Wanted =
+    Wanted { name: "full_with_a_large_config", has_large_config: true, ..FULL };
+const MINIMAL: Wanted = Wanted {
+    name: "minimal",
+    file: "minimal.iso",
+    kind: "minimal-iso",
+    has_static_network: false,
+    has_large_config: false,
+};
+const MINIMAL_LAID_OUT_ANEW: Wanted =
+    Wanted { name: "minimal_with_static_network", has_static_network: true, ..MINIMAL };
+const NETWORK: Wanted = Wanted { name: "network_boot", file: "script.ipxe", ..MINIMAL_LAID_OUT_ANEW };
+
+impl Wanted {
+    pub(crate) fn properties(self) -> Value {
+        let mut properties = json!({
+            "image_type": self.kind,
+            "kernel_arguments": [{"operation": "append", "value": ARGUMENT}],
+            "ssh_authorized_key": config::SSH_KEY,
+        });
+        if self.has_static_network {
+            properties["static_network_config"] =
+                json!([host("52:54:00:00:00:09", "10.0.2.99"), host(MAC, "10.0.2.77")]);
+        }
+        if self.has_large_config {
+            properties["ignition_config_override"] = config::large().into();
+        }
+        properties
+    }
+
+    /// What boot loaders load besides the kernel.
+    fn initrds(self) -> Vec<&'static str> {
+        let has_image = self.has_static_network && self.kind == "minimal-iso";
+        INITRDS.into_iter().chain(has_image.then_some(NETWORK_IMAGE)).collect()
+    }
+}
+
+fn host(mac: &str, address: &str) -> Value {
+    let network = format!(
+        "interfaces:\n- name: nic0\n  type: ethernet\n  state: up\n  ipv4:\n    enabled: true\n    dhcp: false\n    \
+         address:\n    - ip: {address}\n      prefix-length: 24\n"
+    );
+    json!({"network_yaml": network, "mac_interface_map": [{"mac_address": mac, "logical_nic_name": "nic0"}]})
+}
+
+/// Boots an image in one way and compares.
+fn check(wanted: Wanted, column: Column) {
+    let is_secure = column.start == Start::SecureDisc;
+    let Some(base) = (if is_secure { signed_base() } else { base() }) else { return };
+    if column.is_remote && !has_client(&base.programs.qemu) {
+        return;
+    }
+    let cell = Cell::begin("served", wanted.name, column);
+    let site = Site::start(&base.recipe.build(), &wanted.properties());
+    let image = match column {
+        _ if !column.start.has_medium() => PathBuf::from(site.machines_url(wanted.file)),
+        Column { is_remote: true, .. } => PathBuf::from(site.file_url(wanted.file)),
+        _ => site.scratch.write("image.iso", site.file(wanted.file)),
+    };
+    site.tap.begin();
+    let setup = Setup { mac: Some(MAC), ..Setup::new(&base.programs, &image, column.start) };
+    let boot = setup.boot().unwrap_or_else(|why| panic!("{why}\nthe server sent {:?}", site.tap.answers()));
+    let answers = site.tap.answers();
+
+    check_arguments(&site, wanted, column.start, &boot);
+    check_initramfs(base, &site, wanted, &boot);
+    check_stages(base, &site, wanted, &boot);
+    assert_eq!(boot.log.contains("secureboot: Secure boot enabled"), is_secure, "{}", boot.log);
+    if column.is_remote || !column.start.has_medium() {
+        keep_trace(wanted, column, &answers);
+        assert!(answers.len() > if column.is_remote { 10 } else { 2 }, "{answers:?}");
+    }
+    cell.passed(boot.seconds, &base.programs);
+}
+
+/// The kernel's command line is that of the script or of the image, which has what the infra-env says.
+fn check_arguments(site: &Site, wanted: Wanted, start: Start, boot: &Boot) {
+    let rootfs_url = format!("coreos.live.rootfs_url={}", site.machines_url("").split("/i/").next().unwrap());
+    let expected = if start.loader() == Loader::Ipxe {
+        let script = String::from_utf8(site.file(wanted.file)).unwrap();
+        let line = script.lines().find(|line| line.starts_with("kernel ")).unwrap().to_owned();
+        let arguments = line.splitn(3, ' ').nth(2).unwrap();
+        // Among EFI programs, the name is an argument.
+        if start == Start::UefiNetwork { format!("kernel {arguments}") } else { arguments.to_owned() }
+    } else {
+        let image = site.scratch.write("served.iso", site.file(wanted.file));
+        let image = BaseImage::open(image).unwrap();
+        let arguments = image.kargs().unwrap().current().unwrap().to_owned();
+        match start.loader() {
+            Loader::Isolinux => {
+                format!("BOOT_IMAGE={KERNEL} initrd={} {arguments}", wanted.initrds().join(","))
+            }
+            _ => format!("BOOT_IMAGE={KERNEL} {}", arguments.replace('"', "")),
+        }
+    };
+    assert_eq!(boot.facts.command_line, expected);
+    assert!(expected.split(' ').any(|argument| argument == ARGUMENT), "{expected}");
+    assert_eq!(expected.replace('"', "").contains(&rootfs_url), wanted.kind == "minimal-iso", "{expected}");
+}
+
+/// What arrived in the initramfs: the files of the base, the config that the API tells, and the network's.
+fn check_initramfs(base: &Base, site: &Site, wanted: Wanted, boot: &Boot) {
+    let mut files = base.files.clone();
+    let network = if wanted.kind == "minimal-iso" { site.download("minimal-initrd") } else { Vec::new() };
+    if wanted.has_static_network && wanted.kind == "minimal-iso" {
+        let archive = Archive::read(network.as_slice(), initrd::Limits::INITRD).unwrap();
+        // Links are none of the files that are told of; the kernel takes all names from the root.
+        let files_alone = archive.iter().filter(|(name, _)| !name.contains(".wants/"));
+        files.extend(
+            files_alone.map(|(name, bytes)| (name.trim_start_matches('/').to_owned(), digest(bytes))),
+        );
+        assert!(files.contains_key("etc/assisted/network/host1/mac_interface.ini"), "{files:?}");
+    }
+    let config = site.download(&format!("files?file_name=discovery.ign&discovery_iso_type={}", wanted.kind));
+    files.insert("config.ign".to_owned(), digest(&config));
+    assert_eq!(boot.facts.files, files);
+}
+
+/// What the live system did: its network, its root file system, Ignition.
+fn check_stages(base: &Base, site: &Site, wanted: Wanted, boot: &Boot) {
+    let report = Report::find(&boot.log).unwrap_or_else(|| panic!("{}", boot.log));
+    let is_minimal = wanted.kind == "minimal-iso";
+    // The network of a full image is in the config that its own system applies.
+    let address = if wanted.has_static_network && is_minimal { STATIC } else { LEASE };
+    assert_eq!(report.addresses, [address], "{}", boot.log);
+    if !is_minimal {
+        assert_eq!(report.rootfs, None);
+        return;
+    }
+    let rootfs = base.image.rootfs().unwrap().read_all(1 << 30).unwrap();
+    assert_eq!(report.rootfs, Some(digest(&rootfs)), "{}", boot.log);
+    assert_eq!(report.ignition, ["fetch 0", "files 0"], "{}", boot.log);
+    let config = site.download(&format!("files?file_name=discovery.ign&discovery_iso_type={}", wanted.kind));
+    config::check_applied(&serde_json::from_slice(&config).unwrap(), &report);
+}
+
+/// Writes down what a boot read, for benchmarks, where `KINDLING_BOOT_TRACES` names a folder.
+fn keep_trace(wanted: Wanted, column: Column, answers: &[Answer]) {
+    let Some(folder) = std::env::var_os("KINDLING_BOOT_TRACES") else { return };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let mut text = "# milliseconds file offset length\n".to_owned();
+    for Answer { file, offset, len, milliseconds } in answers {
+        writeln!(text, "{milliseconds} {file} {offset} {len}").unwrap();
+    }
+    std::fs::create_dir_all(&folder).unwrap();
+    let name = format!("{} {}.txt", wanted.name, column.name()).to_ascii_lowercase();
+    let name = name.replace([' ', '_'], "-").replace(',', "");
+    std::fs::write(folder.join(name), text).unwrap();
+}
+
+/// Without signatures nothing starts there: Secure Boot is on.
+#[test]
+fn secure_boot_refuses_what_is_not_signed() {
+    let Some(base) = base() else { return };
+    let scratch = Scratch::new();
+    let image = scratch.write("image.iso", base.recipe.build());
+    let why = Setup::new(&base.programs, &image, Start::SecureDisc).boot().map(|boot| boot.log).unwrap_err();
+    assert!(why.contains("Access Denied"), "{why}");
+}
+
+/// One test for every image and way of starting. Those that go through nothing that no other one goes through are of the
+/// whole matrix alone: `.ci/boot-matrix` runs them.
+macro_rules! boots {
+    ($($module:ident: $wanted:ident { $($(#[$attribute:meta])* $test:ident: $start:ident $is_remote:literal)* })*) => { $(
+        mod $module {
+            use super::{Column, Start, check};
+
+            $(
+                $(#[$attribute])*
+                #[test]
+                fn $test() {
+                    check(super::$wanted, Column { start: Start::$start, is_remote: $is_remote });
+                }
+            )*
+        }
+    )* };
+}
+
+boots! {
+    full: FULL {
+        bios_disc: BiosDisc false
+        uefi_disc: UefiDisc false
+        secure_disc: SecureDisc false
+        #[ignore = "of the whole matrix"]
+        bios_stick: BiosStick false
+        #[ignore = "of the whole matrix"]
+        uefi_stick: UefiStick false
+        #[ignore = "of the whole matrix"]
+        bios_disc_over_http: BiosDisc true
+        uefi_disc_over_http: UefiDisc true
+    }
+    full_with_a_large_config: FULL_LAID_OUT_ANEW {
+        bios_disc: BiosDisc false
+        uefi_disc: UefiDisc false
+        #[ignore = "of the whole matrix"]
+        secure_disc: SecureDisc false
+        #[ignore = "of the whole matrix"]
+        bios_stick: BiosStick false
+        #[ignore = "of the whole matrix"]
+        uefi_stick: UefiStick false
+        #[ignore = "of the whole matrix"]
+        bios_disc_over_http: BiosDisc true
+        uefi_disc_over_http: UefiDisc true
+    }
+    minimal: MINIMAL {
+        bios_disc: BiosDisc false
+        uefi_disc: UefiDisc false
+        #[ignore = "of the whole matrix"]
+        secure_disc: SecureDisc false
+        #[ignore = "of the whole matrix"]
+        bios_stick: BiosStick false
+        #[ignore = "of the whole matrix"]
+        uefi_stick: UefiStick false
+        bios_disc_over_http: BiosDisc true
+        #[ignore = "of the whole matrix"]
+        uefi_disc_over_http: UefiDisc true
+    }
+    minimal_with_static_network: MINIMAL_LAID_OUT_ANEW {
+        bios_disc: BiosDisc false
+        uefi_disc: UefiDisc false
+        secure_disc: SecureDisc false
+        #[ignore = "of the whole matrix"]
+        bios_stick: BiosStick false
+        uefi_stick: UefiStick false
+        bios_disc_over_http: BiosDisc true
+        uefi_disc_over_http: UefiDisc true
+    }
+    network_boot: NETWORK {
+        bios_ipxe: BiosNetwork false
+        uefi_ipxe: UefiNetwork false
+    }
+}

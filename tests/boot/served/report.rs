@@ -1,0 +1,65 @@
+//! What the system of a served image tells after its first report; `stages.sh` and `apply.sh` are the other side.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A file that Ignition wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// In octal.
+    pub(crate) mode: String,
+    pub(crate) owner: String,
+    pub(crate) digest: String,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Report {
+    /// Addresses of the network card.
+    pub(crate) addresses: Vec<String>,
+    /// The SHA-256 of the root file system that was fetched.
+    pub(crate) rootfs: Option<String>,
+    /// The stages of Ignition with their exit codes.
+    pub(crate) ignition: Vec<String>,
+    pub(crate) files: BTreeMap<String, Written>,
+    pub(crate) accounts: BTreeSet<String>,
+    pub(crate) enabled: BTreeSet<String>,
+}
+
+impl Report {
+    /// Reads the report in a serial log; none where it is not there or not complete.
+    pub(crate) fn find(log: &str) -> Option<Self> {
+        let (_, rest) = log.split_once("STAGES BEGIN\n")?;
+        let (block, _) = rest.split_once("STAGES END\n")?;
+        let mut report = Self::default();
+        for (of, rest) in block.lines().filter_map(|line| line.split_once(' ')) {
+            let rest_owned = rest.to_owned();
+            match of {
+                "address" => report.addresses.push(rest_owned),
+                "rootfs" => report.rootfs = Some(rest_owned),
+                "ignition" => report.ignition.push(rest_owned),
+                "account" => _ = report.accounts.insert(rest_owned),
+                "enabled" => _ = report.enabled.insert(rest_owned),
+                "file" => {
+                    let [mode, owner, digest, path] =
+                        rest.splitn(4, ' ').collect::<Vec<_>>().try_into().ok()?;
+                    let [mode, owner, digest] = [mode, owner, digest].map(str::to_owned);
+                    report.files.insert(path.to_owned(), Written { mode, owner, digest });
+                }
+                _ => {}
+            }
+        }
+        Some(report)
+    }
+}
+
+#[test]
+fn a_report_is_found_between_other_things() {
+    let log = "x\nSTAGES BEGIN\nlog static network: y\naddress 10.0.2.77/24\nignition files 0\n\
+               file 600 root d1 /etc/a b\naccount core\nSTAGES END\noff";
+    let report = Report::find(log).unwrap();
+    assert_eq!(report.addresses, ["10.0.2.77/24"]);
+    assert_eq!(report.ignition, ["files 0"]);
+    let written = Written { mode: "600".into(), owner: "root".into(), digest: "d1".into() };
+    assert_eq!(report.files, BTreeMap::from([("/etc/a b".into(), written)]));
+    assert!(report.accounts.contains("core") && report.rootfs.is_none());
+    assert_eq!(Report::find("STAGES BEGIN\naddress x\n"), None);
+}

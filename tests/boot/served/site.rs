@@ -1,0 +1,101 @@
+//! `kindling serve` with a live image, and an infra-env made by its API.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+
+use reqwest::{Client, RequestBuilder};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use super::tap::Tap;
+use crate::support::Scratch;
+
+const API: &str = "/api/assisted-install/v2";
+const VERSION: &str = "417.94.202412010000-0";
+const PULL_SECRET: &str = r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#;
+
+/// The server, as long as the test runs.
+pub(crate) struct Site {
+    child: Child,
+    runtime: Runtime,
+    client: Client,
+    pub(crate) tap: Tap,
+    pub(crate) scratch: Scratch,
+    id: String,
+}
+
+impl Site {
+    /// A site with one live image and one infra-env of these properties.
+    pub(crate) fn start(live_image: &[u8], properties: &Value) -> Self {
+        let scratch = Scratch::new();
+        let base = scratch.write("base.iso", live_image);
+        let images = json!([{
+            "openshift_version": "4.17", "cpu_architecture": "x86_64", "version": VERSION,
+            "url": format!("file://{}", base.display()),
+        }]);
+        let tap = Tap::start();
+        let url = tap_url("10.0.2.2", &tap, "");
+        let options = ["serve", "--listen", "127.0.0.1:0", "--service-base-url", &url];
+        let mut command = scratch.command(options).env("OS_IMAGES", images.to_string()).command();
+        let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let port = line.trim().rsplit(':').next().unwrap().parse();
+        tap.lead_to(port.unwrap_or_else(|_| panic!("the server does not start: {line}")));
+
+        let runtime = Runtime::new().unwrap();
+        let client = Client::builder().no_proxy().build().unwrap();
+        let mut site = Self { child, runtime, client, tap, scratch, id: String::new() };
+        let mut body = json!({"name": "boot", "openshift_version": "4.17", "pull_secret": PULL_SECRET});
+        body.as_object_mut().unwrap().extend(properties.as_object().unwrap().clone());
+        let request = site.client.post(site.url(&format!("{API}/infra-envs"))).json(&body);
+        let made: Value = serde_json::from_slice(&site.answer(request)).unwrap();
+        made["id"].as_str().unwrap().clone_into(&mut site.id);
+        site
+    }
+
+    fn url(&self, path: &str) -> String {
+        tap_url("127.0.0.1", &self.tap, path)
+    }
+
+    /// The URL of a file of the infra-env, as QEMU itself reaches it.
+    pub(crate) fn file_url(&self, file: &str) -> String {
+        self.url(&format!("/i/{}/{file}", self.id))
+    }
+
+    /// The same as machines reach it, which is how the server knows itself.
+    pub(crate) fn machines_url(&self, file: &str) -> String {
+        tap_url("10.0.2.2", &self.tap, &format!("/i/{}/{file}", self.id))
+    }
+
+    fn answer(&self, request: RequestBuilder) -> Vec<u8> {
+        self.runtime.block_on(async {
+            let response = request.send().await.unwrap();
+            let (status, bytes) = (response.status(), response.bytes().await.unwrap());
+            assert!(status.is_success(), "{status}: {}", String::from_utf8_lossy(&bytes));
+            bytes.to_vec()
+        })
+    }
+
+    pub(crate) fn file(&self, file: &str) -> Vec<u8> {
+        self.answer(self.client.get(self.file_url(file)))
+    }
+
+    /// A download of the API.
+    pub(crate) fn download(&self, what: &str) -> Vec<u8> {
+        let path = format!("{API}/infra-envs/{}/downloads/{what}", self.id);
+        self.answer(self.client.get(self.url(&path)))
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn tap_url(host: &str, tap: &Tap, path: &str) -> String {
+    format!("http://{host}:{}{path}", tap.port)
+}
