@@ -129,13 +129,26 @@ fn options_alone_are_enough() {
     scratch.write("hosts.json", hosts);
     let line = format!(
         "discovery create --base base.iso --service-url {} --infra-env-id 0f2a5d3c-1111-4222-8333-444455556666 \
-         --pull-secret secret.json --network hosts.json --openshift-version 4.16 --full full.iso --no-sha256",
+         --pull-secret secret.json --network hosts.json --openshift-version 4.16 --full full.iso",
         crate::SERVICE
     );
     let text = scratch.kindling(&line).printed();
-    assert!(text.contains("hosts.json[0]") && !text.contains("SHA-256"), "{text}");
+    assert!(text.contains("hosts.json[0]") && text.contains("SHA-256"), "{text}");
     let files = files(&config(&scratch, "full.iso"));
     assert!(files.contains_key("/etc/assisted/network/host0/eth0.nmconnection"), "{files:?}");
+}
+
+/// What takes longer to read than to write is read when somebody asks for it.
+#[test]
+fn large_files_have_digests_on_request() {
+    let scratch = scratch("disconnected");
+    crate::recipe().rootfs_len(300 << 20).write_to(&scratch.path("large.iso")).unwrap();
+    std::fs::rename(scratch.path("large.iso"), scratch.path("base.iso")).unwrap();
+    let usual = create(&scratch, &["--full", "usual.iso"]).printed();
+    assert!(!usual.contains("SHA-256"), "{usual}");
+    let asked = create(&scratch, &["--full", "asked.iso", "--sha256"]).printed();
+    let digest = isogen::Digest::of(&scratch.read("asked.iso"));
+    assert!(asked.contains(&format!("SHA-256 {digest}")), "{asked}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn an_interrupt_leaves_nothing() {
     recipe().rootfs_len(2 << 30).write_to(&scratch.path("large.iso")).unwrap();
     std::fs::rename(scratch.path("large.iso"), scratch.path("base.iso")).unwrap();
     let before = scratch.path("").read_dir().unwrap().count();
-    let options = ["--pxe", "out/pxe", "--rootfs-url", ROOTFS];
+    let options = ["--pxe", "out/pxe", "--rootfs-url", ROOTFS, "--sha256"];
     let mut command =
         scratch.command(["discovery", "create"].iter().chain(&SOURCE).chain(&options)).command();
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -41,7 +41,7 @@ impl Apply {
 pub(super) fn make((file, name): (&PlanFile, &str), base: &BaseImage, path: &Path) -> Result<ExitCode> {
     let output = NewFile::create(path, Access::Private)?;
     let plan = file.plan(base).with_context(|| name.to_owned())?;
-    let digest = write_plan(&output, &plan, Digests::Made)?.context("the image has no digest")?;
+    let digest = write_plan(&output, &plan, Digests::OfAll)?.context("the image has no digest")?;
     file.prove(digest).with_context(|| name.to_owned())?;
     output.commit()?;
     print_line(format!(

@@ -23,9 +23,9 @@ pub(in crate::cli) struct Create {
     /// Where minimal images and boots over the network fetch the root file system
     #[arg(long, value_name = "URL", help_heading = "Images")]
     rootfs_url: Option<String>,
-    /// Leave out SHA-256 digests, for which all of an image is read
+    /// Tell the SHA-256 digests of large files too, for which all of them is read; those of up to 256 MiB are told anyway
     #[arg(long, help_heading = "Images")]
-    no_sha256: bool,
+    sha256: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -42,7 +42,7 @@ impl Create {
         let prepared = self.source.prepare()?;
         let hosts: Vec<&str> = prepared.draft.hosts.iter().map(|host| host.name.as_str()).collect();
         let outputs = self.outputs.outputs(self.rootfs_url.as_deref(), &prepared.images, &hosts)?;
-        let digests = if self.no_sha256 { Digests::LeftOut } else { Digests::Made };
+        let digests = if self.sha256 { Digests::OfAll } else { Digests::OfSmall };
         let written = write(&outputs, &prepared.images, &prepared.cache, digests)?;
         summary::print(&prepared, &written, self.json)?;
         Ok(ExitCode::SUCCESS)

@@ -220,11 +220,22 @@ impl fmt::Display for Content {
     }
 }
 
-/// Whether digests are made of what is written.
+/// What digests are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Digests {
-    Made,
-    LeftOut,
+    /// Files that are read in no time.
+    OfSmall,
+    /// All files. A large one takes longer to read than to write.
+    OfAll,
+}
+
+impl Digests {
+    /// The largest file that is small.
+    const SMALL: u64 = 256 << 20;
+
+    fn are_of(self, plan: &Plan) -> bool {
+        self == Self::OfAll || plan.len() <= Self::SMALL
+    }
 }
 
 /// Writes all files. If one cannot be, or somebody interrupts, none of them is left.
@@ -337,7 +348,7 @@ impl Drop for Created {
 pub(super) fn write_plan(file: &NewFile, plan: &Plan, digests: Digests) -> Result<Option<Digest>> {
     let bar = bar(plan.len());
     let (written, digest) = std::thread::scope(|scope| {
-        let digest = (digests == Digests::Made).then(|| scope.spawn(|| plan.sha256()));
+        let digest = digests.are_of(plan).then(|| scope.spawn(|| plan.sha256()));
         let written = file.write_plan_telling(plan, &mut |len| bar.set_position(len));
         let digest = digest.map(|digest| digest.join().unwrap_or_else(|_| plan.sha256()));
         (written, digest)
