@@ -44,6 +44,16 @@ fn every_site_gives_what_was_recorded() {
         let plan = ["discovery", "plan", "--json"];
         let text = scratch.command(plan.iter().chain(&SOURCE)).output().printed();
         golden(&format!("{site}.json"), &text);
+        let minimal =
+            ["discovery", "plan", "--image", "minimal", "--rootfs-url", ROOTFS, "-o", "minimal.plan"];
+        let text = scratch.command(minimal.iter().chain(&SOURCE)).output().printed();
+        golden(&format!("{site}-plan.txt"), &text);
+        golden(&format!("{site}-plan.json"), std::str::from_utf8(&scratch.read("minimal.plan")).unwrap());
+        let text = scratch.kindling("discovery apply base.iso minimal.plan -o applied.iso").printed();
+        golden(&format!("{site}-apply.txt"), &text);
+        let hosts = ["--per-host", "hosts", "--rootfs", "rootfs.img", "--rootfs-url", ROOTFS, "--json"];
+        let hosts = if site == "disconnected" { &hosts[2..] } else { &hosts[..] };
+        golden(&format!("{site}-create.json"), &create(&scratch, hosts).printed());
         for image in ["full.iso", "minimal.iso"] {
             let report = scratch.kindling(&format!("iso verify {image}")).printed();
             assert!(!report.contains("WRONG"), "{site}: {image}: {report}");

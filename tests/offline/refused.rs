@@ -259,3 +259,45 @@ fn without_room_nothing_is_left() {
     create(&scratch, &["--full", "/proc/full.iso"]).failure("/proc/full.iso");
     create(&scratch, &["--full", "base.iso/full.iso"]).failure("base.iso");
 }
+
+/// A file system in memory, gone at the end; nothing where this user may not have one.
+struct Mounted(std::path::PathBuf);
+
+impl Mounted {
+    fn at(scratch: &Scratch, name: &str, options: &str) -> Option<Self> {
+        let path = scratch.path(name);
+        std::fs::create_dir_all(&path).unwrap();
+        let mounted = std::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", options, "tmpfs"])
+            .arg(&path)
+            .output();
+        if mounted.is_ok_and(|output| output.status.success()) {
+            return Some(Self(path));
+        }
+        assert!(
+            !rustix::process::geteuid().is_root() || std::env::var_os("KINDLING_REQUIRE_TOOLS").is_none(),
+            "no tmpfs"
+        );
+        eprintln!("SKIPPED: a tmpfs cannot be mounted here");
+        None
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_and_one_that_is_only_read_are_told_of() {
+    let scratch = scratch("bonded");
+    let Some(_small) = Mounted::at(&scratch, "small", "size=1m") else { return };
+    let options = ["--pxe", "small/pxe", "--full", "small/full.iso", "--rootfs-url", ROOTFS];
+    create(&scratch, &options).failure("No space left on device");
+    assert_eq!(scratch.path("small").read_dir().unwrap().count(), 0);
+    let Some(_fixed) = Mounted::at(&scratch, "fixed", "size=1m,ro") else { return };
+    for path in ["fixed/full.iso", "fixed/new/full.iso"] {
+        create(&scratch, &["--full", path]).failure("Read-only file system");
+    }
+}
