@@ -75,7 +75,7 @@ pub struct HostOrigin {
     /// The file.
     pub file: Arc<str>,
     /// The lines of the values in the document.
-    pub lines: yaml::Lines,
+    pub lines: Arc<yaml::Lines>,
     /// How many lines of the file come before the document.
     pub skipped: usize,
     /// The path of the network.

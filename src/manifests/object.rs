@@ -24,12 +24,12 @@ struct Document {
     /// How many lines of the file come before it.
     skipped: usize,
     text: Box<str>,
-    lines: OnceLock<Lines>,
+    lines: OnceLock<Arc<Lines>>,
 }
 
 impl Document {
-    fn lines(&self) -> &Lines {
-        self.lines.get_or_init(|| Lines::read(&self.text))
+    fn lines(&self) -> &Arc<Lines> {
+        self.lines.get_or_init(|| Arc::new(Lines::read(&self.text)))
     }
 }
 
@@ -144,7 +144,8 @@ impl Object {
     pub(super) fn origin(&self, network: &str, interfaces: &str) -> crate::discovery::HostOrigin {
         crate::discovery::HostOrigin {
             file: Arc::clone(&self.document.file),
-            lines: self.document.lines().clone(),
+            // A list of many hosts has one table.
+            lines: Arc::clone(self.document.lines()),
             skipped: self.document.skipped,
             network: self.full(network),
             interfaces: self.full(interfaces),
