@@ -7,8 +7,10 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use fixtures::Architecture;
+
 use crate::facts::Facts;
-use crate::parts::Programs;
+use crate::parts::{Programs, SecureFirmware};
 
 /// No boot takes a tenth of it on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -17,10 +19,11 @@ const MACHINES: usize = 2;
 /// What both boot menus say while they wait: "Automatic boot in …", "… will be executed automatically in …".
 const MENU: &[u8] = b"utomatic";
 /// What boot loaders and firmware say when they have nothing left to try.
-const DEAD_ENDS: [&[u8]; 5] = [
+const DEAD_ENDS: [&[u8]; 6] = [
     b"No bootable option",
     b"No bootable device",
     b"Access Denied",
+    b"UEFI Interactive Shell",
     b"you need to load the kernel first",
     b"Minimal BASH-like line editing",
 ];
@@ -48,6 +51,10 @@ pub(crate) enum Start {
     BiosNetwork,
     /// The same for UEFI.
     UefiNetwork,
+    /// A USB CD for 64-bit Arm, as virtual media are there: UEFI, El Torito, GRUB.
+    ArmDisc,
+    /// A USB stick for it. This firmware follows El Torito there, too: these images have no partition table.
+    ArmStick,
 }
 
 impl Start {
@@ -58,6 +65,21 @@ impl Start {
     /// Whether the firmware is to find the EFI partition by a partition table.
     pub(crate) fn is_from_partition(self) -> bool {
         matches!(self, Self::UefiPartition | Self::UefiGpt)
+    }
+
+    /// The processor of the machine.
+    pub(crate) fn architecture(self) -> Architecture {
+        match self {
+            Self::ArmDisc | Self::ArmStick => Architecture::Aarch64,
+            _ => Architecture::X86_64,
+        }
+    }
+
+    fn machine(self) -> &'static [&'static str] {
+        match self.architecture() {
+            Architecture::Aarch64 => &["-machine", "virt", "-cpu", "cortex-a72"],
+            _ => &["-machine", "q35", "-vga", "std"],
+        }
     }
 
     pub(crate) fn has_medium(self) -> bool {
@@ -94,12 +116,12 @@ impl<'a> Setup<'a> {
 
     fn command(&self) -> Command {
         let mut command = Command::new(&self.programs.qemu);
-        command.args(["-accel", "tcg", "-machine", "q35", "-m", "768", "-nodefaults", "-no-reboot"]);
-        command.args(["-display", "none", "-vga", "std", "-serial", "stdio"]);
-        if self.start == Start::SecureDisc {
-            self.add_secure_firmware(&mut command);
-        } else if self.start.has_efi() {
-            command.arg("-bios").arg(&self.programs.firmware);
+        command.args(["-accel", "tcg", "-m", "768", "-nodefaults", "-no-reboot"]);
+        command.args(["-display", "none", "-serial", "stdio"]).args(self.start.machine());
+        match &self.programs.secure {
+            Some(firmware) if self.start == Start::SecureDisc => add_secure_firmware(&mut command, firmware),
+            _ if self.start.has_efi() => _ = command.arg("-bios").arg(&self.programs.firmware),
+            _ => {}
         }
         if self.start.has_medium() {
             self.add_medium(&mut command);
@@ -110,21 +132,16 @@ impl<'a> Setup<'a> {
         command
     }
 
-    /// Firmware that keeps its variables from everybody but itself. Changes of them are for this boot alone.
-    fn add_secure_firmware(&self, command: &mut Command) {
-        let (code, variables) = (&self.programs.secure_firmware, &self.programs.secure_variables);
-        command.args(["-machine", "smm=on", "-global", "driver=cfi.pflash01,property=secure,value=on"]);
-        let code = format!("if=pflash,unit=0,format=raw,readonly=on,file={}", code.display());
-        let variables = format!("if=pflash,unit=1,format=raw,snapshot=on,file={}", variables.display());
-        command.args(["-drive", &code, "-drive", &variables]);
-    }
-
     fn add_medium(&self, command: &mut Command) {
         let drive = format!("if=none,id=image,format=raw,readonly=on,file={}", self.image.display());
         command.args(["-drive", &drive]);
         match self.start {
             Start::BiosDisc | Start::UefiDisc | Start::SecureDisc => {
                 command.args(["-device", "ide-cd,drive=image,bootindex=0"])
+            }
+            Start::ArmDisc => {
+                command.args(["-device", "qemu-xhci", "-device", "usb-bot,id=bot"]);
+                command.args(["-device", "scsi-cd,bus=bot.0,drive=image,bootindex=0"])
             }
             _ => command.args(["-device", "qemu-xhci", "-device", "usb-storage,drive=image,bootindex=0"]),
         };
@@ -163,7 +180,15 @@ impl<'a> Setup<'a> {
     }
 }
 
-/// The boot loaders of a PC.
+/// Firmware that keeps its variables from everybody but itself. Changes of them are for this boot alone.
+fn add_secure_firmware(command: &mut Command, firmware: &SecureFirmware) {
+    command.args(["-machine", "smm=on", "-global", "driver=cfi.pflash01,property=secure,value=on"]);
+    let code = format!("if=pflash,unit=0,format=raw,readonly=on,file={}", firmware.code.display());
+    let variables = format!("if=pflash,unit=1,format=raw,snapshot=on,file={}", firmware.variables.display());
+    command.args(["-drive", &code, "-drive", &variables]);
+}
+
+/// The boot loaders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Loader {
     Isolinux,

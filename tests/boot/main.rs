@@ -6,7 +6,8 @@
 //!
 //! Needed are the packages `qemu-system-x86 qemu-block-extra ovmf isolinux syslinux-common grub-efi-amd64-bin grub-common mtools cpio
 //! busybox-static`, for [`served`] `ipxe-qemu squashfs-tools ignition shim-signed grub-efi-amd64-signed` as well, and a kernel
-//! that `KINDLING_BOOT_KERNEL` names, with its modules where its package has them; without them everything here is skipped.
+//! that `KINDLING_BOOT_KERNEL` names, with its modules where its package has them; without them everything here is skipped. For
+//! other machines than PCs, it is what [`system`] says.
 
 #![allow(
     clippy::unwrap_used,
@@ -26,6 +27,7 @@ mod products;
 mod served;
 #[path = "../support/mod.rs"]
 mod support;
+mod system;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

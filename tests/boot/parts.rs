@@ -1,33 +1,34 @@
 //! What the images boot with: a kernel, an initramfs that tells what arrived, and the boot loaders.
 //!
-//! All of it comes from packages of Debian (or Ubuntu), most from where they are installed. The kernel does not:
-//! `KINDLING_BOOT_KERNEL` names its file, since reading the one in `/boot` is not for everybody.
+//! All of it comes from packages of Debian (or Ubuntu); [`System`] knows where they are.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use fixtures::{BootParts, Recipe};
+use fixtures::{Architecture, BootParts, Recipe};
 
-use crate::support::{Run, Scratch, require_file, require_path, require_tool};
+use crate::support::{Run, Scratch, require_file, require_tool};
+use crate::system::{Module, System};
 
 const ISOLINUX: &str = "/usr/lib/ISOLINUX/isolinux.bin";
 const DISK_BOOT_CODE: &str = "/usr/lib/ISOLINUX/isohdpfx.bin";
 const ISOLINUX_MODULES: &str = "/usr/lib/syslinux/modules/bios";
 const FIRMWARE: &str = "/usr/share/ovmf/OVMF.fd";
+const ARM_FIRMWARE: &str = "/usr/share/qemu-efi-aarch64/QEMU_EFI.fd";
 const SECURE_FIRMWARE: &str = "/usr/share/OVMF/OVMF_CODE_4M.secboot.fd";
 const SECURE_VARIABLES: &str = "/usr/share/OVMF/OVMF_VARS_4M.ms.fd";
 const SIGNED_SHIM: &str = "/usr/lib/shim/shimx64.efi.signed";
 /// It has its config in `EFI/debian` of the volume.
 const SIGNED_GRUB: &str = "/usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed";
-const GRUB_MODULES: &str = "/usr/lib/grub/x86_64-efi";
 
 /// The modules of isolinux that real images have beside it.
 const MODULES: [&str; 4] = ["ldlinux.c32", "libcom32.c32", "libutil.c32", "vesamenu.c32"];
 
 /// Ignition's engine.
-const IGNITION: &str = "/usr/lib/dracut/modules.d/30ignition/ignition";
+const IGNITION: &str = "usr/lib/dracut/modules.d/30ignition/ignition";
 /// What `apply.sh` uses of busybox.
 const BUSYBOX_APPLETS: [&str; 10] =
     ["sh", "cat", "cp", "cut", "find", "mkdir", "sed", "sha256sum", "stat", "tail"];
@@ -75,30 +76,46 @@ const EFI_PARTITION_SECTORS: u32 = 16_384;
 #[derive(Debug)]
 pub(crate) struct Programs {
     pub(crate) qemu: PathBuf,
-    /// UEFI for a PC.
+    /// UEFI for this machine.
     pub(crate) firmware: PathBuf,
-    /// The same for Secure Boot, and its variables with the keys that PCs are sold with.
-    pub(crate) secure_firmware: PathBuf,
-    pub(crate) secure_variables: PathBuf,
+    /// The same for Secure Boot, on a PC.
+    pub(crate) secure: Option<SecureFirmware>,
+}
+
+#[derive(Debug)]
+pub(crate) struct SecureFirmware {
+    pub(crate) code: PathBuf,
+    /// With the keys that PCs are sold with.
+    pub(crate) variables: PathBuf,
 }
 
 /// Everything, or nothing and a notice where something is missing.
 pub(crate) fn collect(recipe: &Recipe) -> Option<(Programs, BootParts)> {
-    let programs = Programs {
-        qemu: require_tool("qemu-system-x86_64")?,
-        firmware: require_file(FIRMWARE)?,
-        secure_firmware: require_file(SECURE_FIRMWARE)?,
-        secure_variables: require_file(SECURE_VARIABLES)?,
+    let system = System::of(recipe.architecture())?;
+    let common = BootParts {
+        kernel: fs::read(&system.kernel).unwrap(),
+        initramfs: initramfs(&system)?,
+        efi_partition: efi_partition(recipe, &system)?,
+        ..BootParts::default()
     };
-    let parts = BootParts {
-        kernel: fs::read(require_path("KINDLING_BOOT_KERNEL")?).unwrap(),
-        initramfs: initramfs()?,
-        efi_partition: efi_partition(recipe)?,
-        isolinux: isolinux()?,
-        vendor: None,
-        disk_boot_code: fs::read(require_file(DISK_BOOT_CODE)?).unwrap(),
-    };
-    Some((programs, parts))
+    match recipe.architecture() {
+        Architecture::Aarch64 => {
+            let qemu = require_tool("qemu-system-aarch64")?;
+            Some((Programs { qemu, firmware: require_file(ARM_FIRMWARE)?, secure: None }, common))
+        }
+        _ => Some((pc()?, BootParts { isolinux: isolinux()?, disk_boot_code: disk_boot_code()?, ..common })),
+    }
+}
+
+fn pc() -> Option<Programs> {
+    let secure =
+        SecureFirmware { code: require_file(SECURE_FIRMWARE)?, variables: require_file(SECURE_VARIABLES)? };
+    let qemu = require_tool("qemu-system-x86_64")?;
+    Some(Programs { qemu, firmware: require_file(FIRMWARE)?, secure: Some(secure) })
+}
+
+fn disk_boot_code() -> Option<Vec<u8>> {
+    require_file(DISK_BOOT_CODE).map(|path| fs::read(path).unwrap())
 }
 
 fn isolinux() -> Option<BTreeMap<String, Vec<u8>>> {
@@ -112,8 +129,8 @@ fn isolinux() -> Option<BTreeMap<String, Vec<u8>>> {
 }
 
 /// An initramfs of two files: a static busybox, and a script that uses it.
-fn initramfs() -> Option<Vec<u8>> {
-    let (busybox, cpio) = (require_tool("busybox")?, require_tool("cpio")?);
+fn initramfs(system: &System) -> Option<Vec<u8>> {
+    let (busybox, cpio) = (system.program("busybox")?, require_tool("cpio")?);
     let scratch = Scratch::new();
     let files = [
         scratch.write("bin/busybox", fs::read(busybox).unwrap()),
@@ -129,18 +146,15 @@ fn initramfs() -> Option<Vec<u8>> {
 
 /// The same with what the later stages need: `stages.sh`, and the modules with which the kernel has a network and mounts
 /// its root file system. They are beside the kernel, where its package has them.
-pub(crate) fn with_stages(mut parts: BootParts) -> Option<BootParts> {
+pub(crate) fn with_stages(mut parts: BootParts, system: &System) -> Option<BootParts> {
     let cpio = require_tool("cpio")?;
-    let kernel = require_path("KINDLING_BOOT_KERNEL")?;
-    let release = kernel.file_name()?.to_str()?.strip_prefix("vmlinuz-")?;
-    let modules = kernel.parent()?.parent()?.join("lib/modules").join(release).join("kernel");
     let scratch = Scratch::new();
     scratch.write("stages.sh", include_bytes!("stages.sh"));
     let mut names = "stages.sh\nmodules\nmodules/order\n".to_owned();
     let mut order = String::new();
     for path in KERNEL_MODULES {
         let name = Path::new(path).file_name()?.to_str()?;
-        let file = require_file(modules.join(format!("{path}.ko")))?;
+        let Module::File(file) = system.module(path)? else { continue };
         scratch.write(&format!("modules/{name}.ko"), fs::read(file).unwrap());
         order.push_str(&format!("{name}\n"));
         names.push_str(&format!("modules/{name}.ko\n"));
@@ -152,26 +166,24 @@ pub(crate) fn with_stages(mut parts: BootParts) -> Option<BootParts> {
 }
 
 /// A root file system with Ignition and the programs that it calls, squashed.
-pub(crate) fn root_file_system() -> Option<Vec<u8>> {
-    let (mksquashfs, ldd) = (require_tool("mksquashfs")?, require_tool("ldd")?);
+pub(crate) fn root_file_system(system: &System) -> Option<Vec<u8>> {
+    let mksquashfs = require_tool("mksquashfs")?;
     let scratch = Scratch::new();
     let put = |path: &str, bytes: Vec<u8>| {
         let file = scratch.write(&format!("root/{path}"), bytes);
         fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
     };
-    let [busybox, ignition] = [require_tool("busybox")?, require_file(IGNITION)?];
-    put("bin/busybox", fs::read(busybox).unwrap());
+    put("bin/busybox", fs::read(system.program("busybox")?).unwrap());
     for name in BUSYBOX_APPLETS {
         std::os::unix::fs::symlink("busybox", scratch.path("root/bin").join(name)).unwrap();
     }
-    let mut programs = vec![("bin/ignition".to_owned(), ignition)];
+    let mut programs = vec![("bin/ignition".to_owned(), system.file(IGNITION)?)];
     for name in ["useradd", "usermod", "groupadd"] {
-        programs.push((format!("usr/sbin/{name}"), require_file(Path::new("/usr/sbin").join(name))?));
+        programs.push((format!("usr/sbin/{name}"), system.program(name)?));
     }
     for (path, program) in programs {
-        let linked = Run::new(&ldd, scratch.folder()).args([&program]).output().printed();
-        for library in linked.split_whitespace().filter(|word| word.starts_with('/')) {
-            put(library.strip_prefix('/')?, fs::read(library).unwrap());
+        for (path, library) in system.libraries(&program)? {
+            put(&path, fs::read(library).unwrap());
         }
         put(&path, fs::read(program).unwrap());
     }
@@ -202,16 +214,21 @@ pub(crate) fn with_signed_loaders(mut parts: BootParts, recipe: &Recipe) -> Opti
 }
 
 /// A FAT filesystem with GRUB in the place of shim, and the stub config.
-fn efi_partition(recipe: &Recipe) -> Option<Vec<u8>> {
+fn efi_partition(recipe: &Recipe, system: &System) -> Option<Vec<u8>> {
     let mkimage = require_tool("grub-mkimage")?;
-    require_file(Path::new(GRUB_MODULES).join("moddep.lst"))?;
+    let (platform, name) = match recipe.architecture() {
+        Architecture::Aarch64 => ("arm64-efi", "EFI/BOOT/BOOTAA64.EFI"),
+        _ => ("x86_64-efi", "EFI/BOOT/BOOTX64.EFI"),
+    };
+    let modules = system.file(&format!("usr/lib/grub/{platform}/moddep.lst"))?;
     let scratch = Scratch::new();
     scratch.write("EFI/BOOT/grub.cfg", recipe.efi_stub());
     scratch.write("first.cfg", GRUB_FIRST);
-    let output = "-O x86_64-efi -p /EFI/fedora -c first.cfg -o EFI/BOOT/BOOTX64.EFI";
-    let line = format!("{output} -d {GRUB_MODULES} {}", GRUB_BUILT_IN.join(" "));
-    Run::new(mkimage, scratch.folder()).args(line.split_whitespace()).output().success();
-    fat(&scratch, &["EFI/BOOT/BOOTX64.EFI", "EFI/BOOT/grub.cfg"])
+    let line = format!("-O {platform} -p /EFI/fedora -c first.cfg -o {name} {} -d", GRUB_BUILT_IN.join(" "));
+    let modules = modules.parent()?.as_os_str();
+    let arguments = line.split_whitespace().map(OsStr::new).chain([modules]);
+    Run::new(mkimage, scratch.folder()).args(arguments).output().success();
+    fat(&scratch, &[name, "EFI/BOOT/grub.cfg"])
 }
 
 /// A FAT filesystem with files of a folder.

@@ -19,6 +19,7 @@ use crate::matrix::{Cell, Column};
 use crate::over_http::has_client;
 use crate::parts::Programs;
 use crate::support::Scratch;
+use crate::system::System;
 use crate::{Base, INITRDS, KERNEL, digest, parts};
 use report::Report;
 pub(crate) use site::Site;
@@ -38,7 +39,16 @@ const NETWORK_IMAGE: &str = "/images/assisted_installer_custom.img";
 /// The live image of the server.
 pub(crate) fn base() -> Option<&'static Base> {
     static BASE: LazyLock<Option<Base>> = LazyLock::new(|| {
-        let (programs, recipe, parts) = parts()?;
+        let (programs, recipe, parts) = parts(Architecture::X86_64)?;
+        Some(Base::of(programs, recipe.boot_parts(parts)))
+    });
+    BASE.as_ref()
+}
+
+/// The same for another processor.
+fn arm_base() -> Option<&'static Base> {
+    static BASE: LazyLock<Option<Base>> = LazyLock::new(|| {
+        let (programs, recipe, parts) = parts(Architecture::Aarch64)?;
         Some(Base::of(programs, recipe.boot_parts(parts)))
     });
     BASE.as_ref()
@@ -47,18 +57,19 @@ pub(crate) fn base() -> Option<&'static Base> {
 /// The same with signed boot loaders.
 fn signed_base() -> Option<&'static Base> {
     static BASE: LazyLock<Option<Base>> = LazyLock::new(|| {
-        let (programs, recipe, parts) = parts()?;
+        let (programs, recipe, parts) = parts(Architecture::X86_64)?;
         let parts = parts::with_signed_loaders(parts, &recipe)?;
         Some(Base::of(programs, recipe.boot_parts(parts)))
     });
     BASE.as_ref()
 }
 
-fn parts() -> Option<(Programs, Recipe, BootParts)> {
-    let recipe = Recipe::new(Architecture::X86_64, Era::E2024_12);
+fn parts(architecture: Architecture) -> Option<(Programs, Recipe, BootParts)> {
+    let system = System::of(architecture)?;
+    let recipe = Recipe::new(architecture, Era::E2024_12);
     let (programs, parts) = parts::collect(&recipe)?;
-    let recipe = recipe.filesystem_contents(Filesystem::Squashfs, parts::root_file_system()?);
-    Some((programs, recipe, parts::with_stages(parts)?))
+    let recipe = recipe.filesystem_contents(Filesystem::Squashfs, parts::root_file_system(&system)?);
+    Some((programs, recipe, parts::with_stages(parts, &system)?))
 }
 
 /// An image that the server makes.
@@ -128,12 +139,19 @@ fn host(mac: &str, address: &str) -> Value {
 /// Boots an image in one way and compares.
 fn check(wanted: Wanted, column: Column) {
     let is_secure = column.start == Start::SecureDisc;
-    let Some(base) = (if is_secure { signed_base() } else { base() }) else { return };
+    let base = match column.start.architecture() {
+        Architecture::Aarch64 => arm_base(),
+        _ if is_secure => signed_base(),
+        _ => base(),
+    };
+    let Some(base) = base else { return };
     if column.is_remote && !has_client(&base.programs.qemu) {
         return;
     }
     let cell = Cell::begin("served", wanted.name, column);
-    let site = Site::start(&base.recipe.build(), &wanted.properties());
+    let mut properties = wanted.properties();
+    properties["cpu_architecture"] = base.recipe.architecture().to_string().into();
+    let site = Site::start(&base.recipe.build(), &properties);
     let image = match column {
         _ if !column.start.has_medium() => PathBuf::from(site.machines_url(wanted.file)),
         Column { is_remote: true, .. } => PathBuf::from(site.file_url(wanted.file)),
@@ -270,6 +288,9 @@ boots! {
         #[ignore = "of the whole matrix"]
         bios_disc_over_http: BiosDisc true
         uefi_disc_over_http: UefiDisc true
+        arm_disc: ArmDisc false
+        #[ignore = "of the whole matrix"]
+        arm_stick: ArmStick false
     }
     full_with_a_large_config: FULL_LAID_OUT_ANEW {
         bios_disc: BiosDisc false
@@ -283,6 +304,8 @@ boots! {
         #[ignore = "of the whole matrix"]
         bios_disc_over_http: BiosDisc true
         uefi_disc_over_http: UefiDisc true
+        #[ignore = "of the whole matrix"]
+        arm_disc: ArmDisc false
     }
     minimal: MINIMAL {
         bios_disc: BiosDisc false
@@ -296,6 +319,8 @@ boots! {
         bios_disc_over_http: BiosDisc true
         #[ignore = "of the whole matrix"]
         uefi_disc_over_http: UefiDisc true
+        #[ignore = "of the whole matrix"]
+        arm_disc: ArmDisc false
     }
     minimal_with_static_network: MINIMAL_LAID_OUT_ANEW {
         bios_disc: BiosDisc false
@@ -306,6 +331,11 @@ boots! {
         uefi_stick: UefiStick false
         bios_disc_over_http: BiosDisc true
         uefi_disc_over_http: UefiDisc true
+        arm_disc: ArmDisc false
+        #[ignore = "of the whole matrix"]
+        arm_stick: ArmStick false
+        #[ignore = "of the whole matrix"]
+        arm_disc_over_http: ArmDisc true
     }
     network_boot: NETWORK {
         bios_ipxe: BiosNetwork false
