@@ -55,11 +55,13 @@ pub(crate) enum Start {
     ArmDisc,
     /// A USB stick for it. This firmware follows El Torito there, too: these images have no partition table.
     ArmStick,
+    /// A SCSI CD for IBM Z: El Torito, whose boot image is the kernel.
+    MainframeDisc,
 }
 
 impl Start {
     fn has_efi(self) -> bool {
-        !matches!(self, Self::BiosDisc | Self::BiosStick | Self::BiosNetwork)
+        !matches!(self, Self::BiosDisc | Self::BiosStick | Self::BiosNetwork | Self::MainframeDisc)
     }
 
     /// Whether the firmware is to find the EFI partition by a partition table.
@@ -71,6 +73,7 @@ impl Start {
     pub(crate) fn architecture(self) -> Architecture {
         match self {
             Self::ArmDisc | Self::ArmStick => Architecture::Aarch64,
+            Self::MainframeDisc => Architecture::S390x,
             _ => Architecture::X86_64,
         }
     }
@@ -78,6 +81,7 @@ impl Start {
     fn machine(self) -> &'static [&'static str] {
         match self.architecture() {
             Architecture::Aarch64 => &["-machine", "virt", "-cpu", "cortex-a72"],
+            Architecture::S390x => &["-machine", "s390-ccw-virtio"],
             _ => &["-machine", "q35", "-vga", "std"],
         }
     }
@@ -90,6 +94,7 @@ impl Start {
     pub(crate) fn loader(self) -> Loader {
         match self {
             _ if !self.has_medium() => Loader::Ipxe,
+            Self::MainframeDisc => Loader::Firmware,
             _ if self.has_efi() => Loader::Grub,
             _ => Loader::Isolinux,
         }
@@ -118,9 +123,9 @@ impl<'a> Setup<'a> {
         let mut command = Command::new(&self.programs.qemu);
         command.args(["-accel", "tcg", "-m", "768", "-nodefaults", "-no-reboot"]);
         command.args(["-display", "none", "-serial", "stdio"]).args(self.start.machine());
-        match &self.programs.secure {
-            Some(firmware) if self.start == Start::SecureDisc => add_secure_firmware(&mut command, firmware),
-            _ if self.start.has_efi() => _ = command.arg("-bios").arg(&self.programs.firmware),
+        match (&self.programs.secure, &self.programs.firmware) {
+            (Some(secure), _) if self.start == Start::SecureDisc => add_secure_firmware(&mut command, secure),
+            (_, Some(firmware)) if self.start.has_efi() => _ = command.arg("-bios").arg(firmware),
             _ => {}
         }
         if self.start.has_medium() {
@@ -143,14 +148,20 @@ impl<'a> Setup<'a> {
                 command.args(["-device", "qemu-xhci", "-device", "usb-bot,id=bot"]);
                 command.args(["-device", "scsi-cd,bus=bot.0,drive=image,bootindex=0"])
             }
+            Start::MainframeDisc => {
+                command.args(["-device", "virtio-scsi-ccw", "-device", "scsi-cd,drive=image,bootindex=0"])
+            }
             _ => command.args(["-device", "qemu-xhci", "-device", "usb-storage,drive=image,bootindex=0"]),
         };
     }
 
     fn add_network(&self, command: &mut Command, mac: &str) {
-        let (mut card, mut network) =
-            (format!("virtio-net-pci,netdev=net,mac={mac}"), "user,id=net".to_owned());
-        if self.start.has_medium() {
+        let is_mainframe = self.start.architecture() == Architecture::S390x;
+        let kind = if is_mainframe { "virtio-net-ccw" } else { "virtio-net-pci" };
+        let (mut card, mut network) = (format!("{kind},netdev=net,mac={mac}"), "user,id=net".to_owned());
+        if is_mainframe {
+            // These have no ROM.
+        } else if self.start.has_medium() {
             // Without its ROM, firmware loses no time there.
             card += ",romfile=";
         } else {
@@ -194,6 +205,8 @@ pub(crate) enum Loader {
     Isolinux,
     Grub,
     Ipxe,
+    /// None: the firmware loads the kernel.
+    Firmware,
 }
 
 /// What a boot left behind.

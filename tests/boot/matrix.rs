@@ -54,6 +54,7 @@ impl Column {
             (Start::UefiNetwork, _) => "UEFI, iPXE",
             (Start::ArmDisc, false) => "aarch64 UEFI, USB CD",
             (Start::ArmDisc, true) => "aarch64 UEFI, USB CD over HTTP",
+            (Start::MainframeDisc, _) => "s390x, CD",
             (Start::ArmStick, _) => "aarch64 UEFI, USB stick",
         }
     }

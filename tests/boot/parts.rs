@@ -76,8 +76,8 @@ const EFI_PARTITION_SECTORS: u32 = 16_384;
 #[derive(Debug)]
 pub(crate) struct Programs {
     pub(crate) qemu: PathBuf,
-    /// UEFI for this machine.
-    pub(crate) firmware: PathBuf,
+    /// UEFI for this machine, where QEMU does not bring the firmware.
+    pub(crate) firmware: Option<PathBuf>,
     /// The same for Secure Boot, on a PC.
     pub(crate) secure: Option<SecureFirmware>,
 }
@@ -95,15 +95,20 @@ pub(crate) fn collect(recipe: &Recipe) -> Option<(Programs, BootParts)> {
     let common = BootParts {
         kernel: fs::read(&system.kernel).unwrap(),
         initramfs: initramfs(&system)?,
-        efi_partition: efi_partition(recipe, &system)?,
         ..BootParts::default()
     };
     match recipe.architecture() {
-        Architecture::Aarch64 => {
-            let qemu = require_tool("qemu-system-aarch64")?;
-            Some((Programs { qemu, firmware: require_file(ARM_FIRMWARE)?, secure: None }, common))
+        Architecture::X86_64 => {
+            let (isolinux, disk_boot_code) = (isolinux()?, disk_boot_code()?);
+            let efi_partition = efi_partition(recipe, &system)?;
+            Some((pc()?, BootParts { efi_partition, isolinux, disk_boot_code, ..common }))
         }
-        _ => Some((pc()?, BootParts { isolinux: isolinux()?, disk_boot_code: disk_boot_code()?, ..common })),
+        Architecture::Aarch64 => {
+            let programs = other("qemu-system-aarch64", Some(ARM_FIRMWARE))?;
+            Some((programs, BootParts { efi_partition: efi_partition(recipe, &system)?, ..common }))
+        }
+        Architecture::Ppc64le => Some((other("qemu-system-ppc64", None)?, common)),
+        Architecture::S390x => Some((other("qemu-system-s390x", None)?, common)),
     }
 }
 
@@ -111,7 +116,16 @@ fn pc() -> Option<Programs> {
     let secure =
         SecureFirmware { code: require_file(SECURE_FIRMWARE)?, variables: require_file(SECURE_VARIABLES)? };
     let qemu = require_tool("qemu-system-x86_64")?;
-    Some(Programs { qemu, firmware: require_file(FIRMWARE)?, secure: Some(secure) })
+    Some(Programs { qemu, firmware: Some(require_file(FIRMWARE)?), secure: Some(secure) })
+}
+
+/// A machine that is no PC.
+fn other(qemu: &str, firmware: Option<&str>) -> Option<Programs> {
+    let firmware = match firmware {
+        Some(path) => Some(require_file(path)?),
+        None => None,
+    };
+    Some(Programs { qemu: require_tool(qemu)?, firmware, secure: None })
 }
 
 fn disk_boot_code() -> Option<Vec<u8>> {
