@@ -57,11 +57,14 @@ pub(crate) enum Start {
     ArmStick,
     /// A SCSI CD for IBM Z: El Torito, whose boot image is the kernel.
     MainframeDisc,
+    /// A SCSI CD for POWER: Open Firmware, `ppc/bootinfo.txt`, GRUB.
+    PowerDisc,
 }
 
 impl Start {
     fn has_efi(self) -> bool {
-        !matches!(self, Self::BiosDisc | Self::BiosStick | Self::BiosNetwork | Self::MainframeDisc)
+        let is_bios = matches!(self, Self::BiosDisc | Self::BiosStick | Self::BiosNetwork);
+        !is_bios && matches!(self.architecture(), Architecture::X86_64 | Architecture::Aarch64)
     }
 
     /// Whether the firmware is to find the EFI partition by a partition table.
@@ -74,6 +77,7 @@ impl Start {
         match self {
             Self::ArmDisc | Self::ArmStick => Architecture::Aarch64,
             Self::MainframeDisc => Architecture::S390x,
+            Self::PowerDisc => Architecture::Ppc64le,
             _ => Architecture::X86_64,
         }
     }
@@ -82,7 +86,11 @@ impl Start {
         match self.architecture() {
             Architecture::Aarch64 => &["-machine", "virt", "-cpu", "cortex-a72"],
             Architecture::S390x => &["-machine", "s390-ccw-virtio"],
-            _ => &["-machine", "q35", "-vga", "std"],
+            // What is switched off, software emulation does not have.
+            Architecture::Ppc64le => {
+                &["-machine", "pseries,cap-cfpc=broken,cap-sbbc=broken,cap-ibs=broken,cap-ccf-assist=off"]
+            }
+            Architecture::X86_64 => &["-machine", "q35", "-vga", "std"],
         }
     }
 
@@ -95,6 +103,7 @@ impl Start {
         match self {
             _ if !self.has_medium() => Loader::Ipxe,
             Self::MainframeDisc => Loader::Firmware,
+            Self::PowerDisc => Loader::Grub,
             _ if self.has_efi() => Loader::Grub,
             _ => Loader::Isolinux,
         }
@@ -150,6 +159,9 @@ impl<'a> Setup<'a> {
             }
             Start::MainframeDisc => {
                 command.args(["-device", "virtio-scsi-ccw", "-device", "scsi-cd,drive=image,bootindex=0"])
+            }
+            Start::PowerDisc => {
+                command.args(["-device", "spapr-vscsi", "-device", "scsi-cd,drive=image,bootindex=0"])
             }
             _ => command.args(["-device", "qemu-xhci", "-device", "usb-storage,drive=image,bootindex=0"]),
         };

@@ -55,6 +55,7 @@ impl Column {
             (Start::ArmDisc, false) => "aarch64 UEFI, USB CD",
             (Start::ArmDisc, true) => "aarch64 UEFI, USB CD over HTTP",
             (Start::MainframeDisc, _) => "s390x, CD",
+            (Start::PowerDisc, _) => "ppc64le, CD",
             (Start::ArmStick, _) => "aarch64 UEFI, USB stick",
         }
     }

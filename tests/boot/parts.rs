@@ -48,22 +48,20 @@ const KERNEL_MODULES: [&str; 10] = [
 ];
 
 /// What real GRUB images have built in, as far as the configs need it.
-const GRUB_BUILT_IN: [&str; 14] = [
-    "all_video",
+const GRUB_BUILT_IN: [&str; 11] = [
     "configfile",
     "echo",
     "eval",
-    "fat",
     "gzio",
     "iso9660",
     "linux",
     "normal",
-    "part_gpt",
     "part_msdos",
     "search",
     "search_label",
     "test",
 ];
+const GRUB_BUILT_IN_FOR_EFI: [&str; 3] = ["all_video", "fat", "part_gpt"];
 
 /// What GRUB does first. Started by El Torito, it finds its config where it was told to look, on the volume; started from
 /// the EFI partition, beside itself: that config is the stub. (Its first parser knows no conditions; `eval` calls the other.)
@@ -107,7 +105,10 @@ pub(crate) fn collect(recipe: &Recipe) -> Option<(Programs, BootParts)> {
             let programs = other("qemu-system-aarch64", Some(ARM_FIRMWARE))?;
             Some((programs, BootParts { efi_partition: efi_partition(recipe, &system)?, ..common }))
         }
-        Architecture::Ppc64le => Some((other("qemu-system-ppc64", None)?, common)),
+        Architecture::Ppc64le => {
+            let power_loader = power_loader(recipe, &system)?;
+            Some((other("qemu-system-ppc64", None)?, BootParts { power_loader, ..common }))
+        }
         Architecture::S390x => Some((other("qemu-system-s390x", None)?, common)),
     }
 }
@@ -229,20 +230,38 @@ pub(crate) fn with_signed_loaders(mut parts: BootParts, recipe: &Recipe) -> Opti
 
 /// A FAT filesystem with GRUB in the place of shim, and the stub config.
 fn efi_partition(recipe: &Recipe, system: &System) -> Option<Vec<u8>> {
-    let mkimage = require_tool("grub-mkimage")?;
+    let scratch = Scratch::new();
+    scratch.write("EFI/BOOT/grub.cfg", recipe.efi_stub());
+    scratch.write("first.cfg", GRUB_FIRST);
     let (platform, name) = match recipe.architecture() {
         Architecture::Aarch64 => ("arm64-efi", "EFI/BOOT/BOOTAA64.EFI"),
         _ => ("x86_64-efi", "EFI/BOOT/BOOTX64.EFI"),
     };
-    let modules = system.file(&format!("usr/lib/grub/{platform}/moddep.lst"))?;
-    let scratch = Scratch::new();
-    scratch.write("EFI/BOOT/grub.cfg", recipe.efi_stub());
-    scratch.write("first.cfg", GRUB_FIRST);
-    let line = format!("-O {platform} -p /EFI/fedora -c first.cfg -o {name} {} -d", GRUB_BUILT_IN.join(" "));
-    let modules = modules.parent()?.as_os_str();
-    let arguments = line.split_whitespace().map(OsStr::new).chain([modules]);
-    Run::new(mkimage, scratch.folder()).args(arguments).output().success();
+    let built_in = GRUB_BUILT_IN.into_iter().chain(GRUB_BUILT_IN_FOR_EFI).collect::<Vec<_>>().join(" ");
+    let options = format!("-p /EFI/fedora -c first.cfg -o {name} {built_in}");
+    grub(&scratch, system, platform, &options)?;
     fat(&scratch, &[name, "EFI/BOOT/grub.cfg"])
+}
+
+/// GRUB as Open Firmware starts it from a CD. What it is told of the place that it was started from, it takes for the number of a
+/// partition.
+fn power_loader(recipe: &Recipe, system: &System) -> Option<Vec<u8>> {
+    let scratch = Scratch::new();
+    let volume = recipe.volume_id();
+    scratch.write("first.cfg", format!("search --set=root --label \"{volume}\"\nset prefix=($root)/boot/grub\n"));
+    let options = format!("-p /boot/grub -c first.cfg -o powerpc.elf {}", GRUB_BUILT_IN.join(" "));
+    grub(&scratch, system, "powerpc-ieee1275", &options)?;
+    Some(scratch.read("powerpc.elf"))
+}
+
+/// Makes an image of GRUB for a platform.
+fn grub(scratch: &Scratch, system: &System, platform: &str, options: &str) -> Option<()> {
+    let mkimage = require_tool("grub-mkimage")?;
+    let modules = system.file(&format!("usr/lib/grub/{platform}/moddep.lst"))?;
+    let folder = [OsStr::new("-d"), modules.parent()?.as_os_str()];
+    let arguments = ["-O", platform].into_iter().chain(options.split_whitespace()).map(OsStr::new);
+    Run::new(mkimage, scratch.folder()).args(arguments.chain(folder)).output().success();
+    Some(())
 }
 
 /// A FAT filesystem with files of a folder.

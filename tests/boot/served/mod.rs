@@ -287,6 +287,8 @@ boots! {
         arm_stick: ArmStick false
         #[ignore = "of the whole matrix"]
         mainframe_disc: MainframeDisc false
+        #[ignore = "of the whole matrix"]
+        power_disc: PowerDisc false
     }
     full_with_a_large_config: FULL_LAID_OUT_ANEW {
         bios_disc: BiosDisc false
@@ -302,6 +304,8 @@ boots! {
         uefi_disc_over_http: UefiDisc true
         #[ignore = "of the whole matrix"]
         arm_disc: ArmDisc false
+        #[ignore = "of the whole matrix"]
+        power_disc: PowerDisc false
     }
     minimal: MINIMAL {
         bios_disc: BiosDisc false
@@ -317,6 +321,8 @@ boots! {
         uefi_disc_over_http: UefiDisc true
         #[ignore = "of the whole matrix"]
         arm_disc: ArmDisc false
+        #[ignore = "of the whole matrix"]
+        power_disc: PowerDisc false
     }
     minimal_with_static_network: MINIMAL_LAID_OUT_ANEW {
         bios_disc: BiosDisc false
@@ -332,6 +338,8 @@ boots! {
         arm_stick: ArmStick false
         #[ignore = "of the whole matrix"]
         arm_disc_over_http: ArmDisc true
+        #[ignore = "of the whole matrix"]
+        power_disc: PowerDisc false
     }
     network_boot: NETWORK {
         bios_ipxe: BiosNetwork false
