@@ -12,7 +12,7 @@ use crate::parts::Programs;
 /// What comes before the tables, and what no run can tell.
 const INTRODUCTION: &str = include_str!("matrix.md");
 /// The packages of Debian whose versions matter.
-const PACKAGES: [&str; 9] = [
+const PACKAGES: [&str; 11] = [
     "seabios",
     "ovmf",
     "ipxe-qemu",
@@ -22,6 +22,8 @@ const PACKAGES: [&str; 9] = [
     "grub-efi-amd64-signed",
     "busybox-static",
     "ignition",
+    "network-manager",
+    "udev",
 ];
 
 type Place = (&'static str, &'static str, Column);
@@ -50,6 +52,7 @@ impl Column {
             (Start::SecureDisc, _) => "UEFI Secure Boot, CD",
             (Start::BiosNetwork, _) => "BIOS, iPXE",
             (Start::UefiNetwork, _) => "UEFI, iPXE",
+            (Start::UefiHttp, _) => "UEFI HTTP boot",
         }
     }
 }
