@@ -41,7 +41,7 @@ pub(crate) fn base() -> Option<&'static Base> {
 }
 
 /// The same with signed boot loaders.
-fn signed_base() -> Option<&'static Base> {
+pub(crate) fn signed_base() -> Option<&'static Base> {
     static BASE: LazyLock<Option<Base>> = LazyLock::new(|| {
         let (programs, recipe, parts) = parts()?;
         let parts = parts::with_signed_loaders(parts, &recipe)?;
@@ -87,7 +87,7 @@ pub(crate) const FULL: Wanted = Wanted {
 };
 const FULL_LAID_OUT_ANEW: Wanted =
     Wanted { name: "full_with_a_large_config", has_large_config: true, ..FULL };
-const MINIMAL: Wanted = Wanted {
+pub(crate) const MINIMAL: Wanted = Wanted {
     name: "minimal",
     file: "minimal.iso",
     kind: "minimal-iso",
