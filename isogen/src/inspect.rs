@@ -302,6 +302,16 @@ impl BaseImage {
         tree.entries().find(|(_, entry)| holds(entry)).map(|(id, _)| tree.path(id))
     }
 
+    /// The paths of the files that share bytes with an extent, as they lie one behind the other.
+    #[must_use]
+    pub fn files_in(&self, extent: Extent) -> Vec<String> {
+        let tree = self.volume().tree();
+        let is_there = |entry: &Entry| entry.kind == Kind::File && entry.extent.overlaps(extent);
+        let mut found: Vec<_> = tree.entries().filter(|(_, entry)| is_there(entry)).collect();
+        found.sort_by_key(|(_, entry)| entry.extent.offset());
+        found.into_iter().map(|(id, _)| tree.path(id)).collect()
+    }
+
     fn inspect_minimal(&self) -> MinimalSummary {
         let (description, error) = split(self.minimal_description());
         MinimalSummary {

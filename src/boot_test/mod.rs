@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use console::{Console, Watch};
 
-pub use trace::{LastRange, Reading, TraceError, readings, trace_url};
+pub use trace::{ReadRange, Reading, TraceError, readings, trace_url};
 
 /// What systems with Ignition say before their first login prompt, once a config of the user's was applied.
 pub const IGNITION_MARKER: &str = "Ignition: user-provided config was applied";

@@ -31,20 +31,20 @@ pub struct Reading {
     pub bytes_sent: u64,
     /// In how many answers.
     pub answers: u64,
-    /// The last of them.
-    pub last_range: LastRange,
+    /// What was sent at least once, in blocks of 64 KiB. Of very many ranges, the server tells the first.
+    pub ranges: Vec<ReadRange>,
 }
 
 /// A range of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
-pub struct LastRange {
+pub struct ReadRange {
     /// First byte.
     pub first: u64,
     /// Last byte.
     pub last: u64,
-    /// The file in the image that it begins in.
-    pub file: Option<String>,
+    /// The files of the live image of which there is something in it.
+    pub files: Vec<String>,
 }
 
 #[derive(Deserialize)]

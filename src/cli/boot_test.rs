@@ -1,5 +1,6 @@
 //! `kindling boot-test`: whether an image boots.
 
+use std::fmt::Write;
 use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 
 use super::duration;
-use crate::boot_test::{BootTest, Firmware, IGNITION_MARKER, Media, Outcome, Reading, readings};
+use crate::boot_test::{BootTest, Firmware, IGNITION_MARKER, Media, Outcome, ReadRange, Reading, readings};
 
 /// Boot an image in QEMU, and wait until its serial console says that it is up
 ///
@@ -105,18 +106,21 @@ fn print_readings(image: &str) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("the runtime cannot be started")?;
     match runtime.block_on(readings(image)) {
-        Ok(readings) => readings.iter().for_each(|reading| eprintln!("{}", line(reading))),
+        Ok(readings) => readings.iter().for_each(|reading| eprint!("{}", lines(reading))),
         Err(error) => eprintln!("Warning: {:#}", anyhow::Error::new(error)),
     }
     Ok(())
 }
 
-fn line(reading: &Reading) -> String {
-    let Reading { client, file, size, percent, bytes_sent, answers, last_range, .. } = reading;
-    let last = last_range.file.as_deref().unwrap_or("no file");
-    format!(
-        "{client} has read {percent} % of the {size} bytes of {file}: {bytes_sent} bytes in {answers} answers, \
-         the last at {} in {last}",
-        last_range.first
-    )
+/// What a client has read, and below it the ranges with the files in them.
+fn lines(reading: &Reading) -> String {
+    let Reading { client, file, size, percent, bytes_sent, answers, ranges, .. } = reading;
+    let mut text = format!(
+        "{client} has read {percent} % of the {size} bytes of {file}: {bytes_sent} bytes in {answers} answers\n"
+    );
+    for ReadRange { first, last, files, .. } in ranges {
+        // Text has room for whatever is written.
+        let _ = writeln!(text, "{first:>14} to {last:<14} {}", files.join(" "));
+    }
+    text
 }

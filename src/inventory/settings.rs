@@ -76,6 +76,8 @@ impl ClusterNetworks {
 impl Settings {
     /// The path of the API.
     pub const API: &'static str = "/api/assisted-install";
+    /// The image of the agent where nobody names another.
+    pub const AGENT_IMAGE: &'static str = "quay.io/edge-infrastructure/assisted-installer-agent:latest";
 
     /// Settings that have only what they must have.
     #[must_use]
@@ -88,7 +90,7 @@ impl Settings {
             default_image_type: ImageType::Full,
             default_ntp_source: String::new(),
             public_registries: Vec::new(),
-            agent_image: format!("{IMAGES}/assisted-installer-agent:latest"),
+            agent_image: Self::AGENT_IMAGE.to_owned(),
             installer_image: format!("{IMAGES}/assisted-installer:latest"),
             controller_image: format!("{IMAGES}/assisted-installer-controller:latest"),
             self_version: concat!("kindling-", env!("CARGO_PKG_VERSION")).to_owned(),

@@ -11,6 +11,7 @@ use fixtures::Architecture;
 
 use crate::facts::Facts;
 use crate::parts::{Programs, SecureFirmware};
+use crate::proxy_dhcp;
 
 /// No boot takes a tenth of it on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -51,6 +52,8 @@ pub(crate) enum Start {
     BiosNetwork,
     /// The same for UEFI.
     UefiNetwork,
+    /// No medium: UEFI loads the image itself, whose URL DHCP tells, into a disk in memory.
+    UefiHttp,
     /// A USB CD for 64-bit Arm, as virtual media are there: UEFI, El Torito, GRUB.
     ArmDisc,
     /// A USB stick for it. This firmware follows El Torito there, too: these images have no partition table.
@@ -94,18 +97,32 @@ impl Start {
         }
     }
 
+    fn card(self) -> &'static str {
+        if self.architecture() == Architecture::S390x { "virtio-net-ccw" } else { "virtio-net-pci" }
+    }
+
     pub(crate) fn has_medium(self) -> bool {
-        !matches!(self, Self::BiosNetwork | Self::UefiNetwork)
+        !matches!(self, Self::BiosNetwork | Self::UefiNetwork | Self::UefiHttp)
     }
 
     /// The boot loader that gets to run.
     pub(crate) fn loader(self) -> Loader {
         match self {
-            _ if !self.has_medium() => Loader::Ipxe,
+            Self::BiosNetwork | Self::UefiNetwork => Loader::Ipxe,
             Self::MainframeDisc => Loader::Firmware,
             Self::PowerDisc => Loader::Grub,
             _ if self.has_efi() => Loader::Grub,
             _ => Loader::Isolinux,
+        }
+    }
+
+    /// Where Linux has the image.
+    pub(crate) fn device(self) -> &'static str {
+        match self {
+            Self::UefiHttp => "/dev/pmem",
+            Self::BiosStick | Self::UefiStick | Self::ArmStick => "/dev/sda",
+            Self::UefiPartition | Self::UefiGpt => "/dev/sda",
+            _ => "/dev/sr",
         }
     }
 }
@@ -117,15 +134,15 @@ pub(crate) struct Setup<'a> {
     /// A file or a URL.
     pub(crate) image: &'a Path,
     pub(crate) start: Start,
-    /// The address of its network card, if it has one; from there, 10.0.2.2 is the loopback address of this machine.
-    pub(crate) mac: Option<&'a str>,
+    /// The addresses of its network cards, all on one network, where 10.0.2.2 is the loopback address of this machine.
+    pub(crate) cards: &'a [&'a str],
     pub(crate) patience: Duration,
 }
 
 impl<'a> Setup<'a> {
     /// A machine without a network.
     pub(crate) fn new(programs: &'a Programs, image: &'a Path, start: Start) -> Self {
-        Self { programs, image, start, mac: None, patience: PATIENCE }
+        Self { programs, image, start, cards: &[], patience: PATIENCE }
     }
 
     fn command(&self) -> Command {
@@ -140,8 +157,8 @@ impl<'a> Setup<'a> {
         if self.start.has_medium() {
             self.add_medium(&mut command);
         }
-        if let Some(mac) = self.mac {
-            self.add_network(&mut command, mac);
+        if !self.cards.is_empty() {
+            self.add_network(&mut command);
         }
         command
     }
@@ -167,20 +184,31 @@ impl<'a> Setup<'a> {
         };
     }
 
-    fn add_network(&self, command: &mut Command, mac: &str) {
-        let is_mainframe = self.start.architecture() == Architecture::S390x;
-        let kind = if is_mainframe { "virtio-net-ccw" } else { "virtio-net-pci" };
-        let (mut card, mut network) = (format!("{kind},netdev=net,mac={mac}"), "user,id=net".to_owned());
-        if is_mainframe {
-            // These have no ROM.
-        } else if self.start.has_medium() {
-            // Without its ROM, firmware loses no time there.
-            card += ",romfile=";
-        } else {
-            card += ",bootindex=0";
+    /// A hub, which joins the cards and QEMU's own network.
+    fn add_network(&self, command: &mut Command) {
+        let mut network = "user,id=user".to_owned();
+        if self.start.loader() == Loader::Ipxe {
             network += &format!(",bootfile={}", self.image.display());
         }
-        command.args(["-netdev", &network, "-device", &card]);
+        command.args(["-netdev", &network, "-netdev", "hubport,id=uplink,hubid=0,netdev=user"]);
+        if self.start == Start::UefiHttp {
+            let port = proxy_dhcp::start(&self.image.display().to_string());
+            let tap = format!("socket,id=tap,udp=127.0.0.1:{port},localaddr=127.0.0.1:0");
+            command.args(["-netdev", &tap, "-netdev", "hubport,id=tapped,hubid=0,netdev=tap"]);
+            command.args(["-fw_cfg", "name=opt/org.tianocore/IPv4PXESupport,string=no"]);
+            command.args(["-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=no"]);
+        }
+        for (number, mac) in self.cards.iter().enumerate() {
+            let mut card = format!("{},netdev=port{number},mac={mac}", self.start.card());
+            if !self.start.card().ends_with("-ccw") && self.start.loader() != Loader::Ipxe {
+                // Without its ROM, firmware loses no time there.
+                card += ",romfile=";
+            }
+            if !self.start.has_medium() {
+                card += &format!(",bootindex={number}");
+            }
+            command.args(["-netdev", &format!("hubport,id=port{number},hubid=0"), "-device", &card]);
+        }
     }
 
     /// Boots until the machine switches itself off, or tells why that came to nothing.

@@ -19,11 +19,13 @@
 mod broken;
 mod command;
 mod facts;
+mod kernel;
 mod machine;
 mod matrix;
 mod over_http;
 mod parts;
 mod products;
+mod proxy_dhcp;
 mod served;
 #[path = "../support/mod.rs"]
 mod support;

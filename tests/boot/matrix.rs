@@ -13,7 +13,7 @@ use crate::system;
 /// What comes before the tables, and what no run can tell.
 const INTRODUCTION: &str = include_str!("matrix.md");
 /// The packages of Debian whose versions matter.
-const PACKAGES: [&str; 10] = [
+const PACKAGES: [&str; 12] = [
     "seabios",
     "ovmf",
     "qemu-efi-aarch64",
@@ -24,6 +24,8 @@ const PACKAGES: [&str; 10] = [
     "grub-efi-amd64-signed",
     "busybox-static",
     "ignition",
+    "network-manager",
+    "udev",
 ];
 
 type Place = (&'static str, &'static str, Column);
@@ -52,6 +54,7 @@ impl Column {
             (Start::SecureDisc, _) => "UEFI Secure Boot, CD",
             (Start::BiosNetwork, _) => "BIOS, iPXE",
             (Start::UefiNetwork, _) => "UEFI, iPXE",
+            (Start::UefiHttp, _) => "UEFI HTTP boot",
             (Start::ArmDisc, false) => "aarch64 UEFI, USB CD",
             (Start::ArmDisc, true) => "aarch64 UEFI, USB CD over HTTP",
             (Start::MainframeDisc, _) => "s390x, CD",

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 
 use fixtures::{Architecture, BootParts, Recipe};
 
+use crate::kernel;
 use crate::support::{Run, Scratch, require_file, require_tool};
-use crate::system::{Module, System};
+use crate::system::System;
 
 const ISOLINUX: &str = "/usr/lib/ISOLINUX/isolinux.bin";
 const DISK_BOOT_CODE: &str = "/usr/lib/ISOLINUX/isohdpfx.bin";
@@ -33,18 +34,10 @@ const IGNITION: &str = "usr/lib/dracut/modules.d/30ignition/ignition";
 const BUSYBOX_APPLETS: [&str; 10] =
     ["sh", "cat", "cp", "cut", "find", "mkdir", "sed", "sha256sum", "stat", "tail"];
 
-/// What a network and a root file system need of the kernel, each behind what it needs itself.
-const KERNEL_MODULES: [&str; 10] = [
-    "drivers/virtio/virtio_ring",
-    "drivers/virtio/virtio",
-    "drivers/virtio/virtio_pci_legacy_dev",
-    "drivers/virtio/virtio_pci_modern_dev",
-    "drivers/virtio/virtio_pci",
-    "net/core/failover",
-    "drivers/net/net_failover",
-    "drivers/net/virtio_net",
-    "drivers/block/loop",
-    "fs/squashfs/squashfs",
+/// What sets networks up in a real initramfs, and where it is there and here.
+const NETWORK_PROGRAMS: [(&str, &str); 2] = [
+    ("usr/sbin/NetworkManager", "/usr/sbin/NetworkManager"),
+    ("usr/lib/systemd/systemd-udevd", "/usr/bin/udevadm"),
 ];
 
 /// What real GRUB images have built in, as far as the configs need it.
@@ -145,74 +138,94 @@ fn isolinux() -> Option<BTreeMap<String, Vec<u8>>> {
 
 /// An initramfs of two files: a static busybox, and a script that uses it.
 fn initramfs(system: &System) -> Option<Vec<u8>> {
-    let (busybox, cpio) = (system.program("busybox")?, require_tool("cpio")?);
-    let scratch = Scratch::new();
-    let files = [
-        scratch.write("bin/busybox", fs::read(busybox).unwrap()),
-        scratch.write("init", include_bytes!("init.sh")),
-    ];
-    for file in files {
-        fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
-    }
-    let names = "init\nbin\nbin/busybox\n";
-    let archive = Run::new(cpio, scratch.folder()).args(["-o", "-H", "newc", "--quiet"]).stdin(names);
-    Some(archive.output().success())
+    let files = Files::new();
+    files.put("bin/busybox", fs::read(system.program("busybox")?).unwrap());
+    files.put("init", include_bytes!("init.sh"));
+    files.archive()
 }
 
-/// The same with what the later stages need: `stages.sh`, and the modules with which the kernel has a network and mounts
-/// its root file system. They are beside the kernel, where its package has them.
+/// The same with what the later stages need: `stages.sh` and modules of the kernel.
 pub(crate) fn with_stages(mut parts: BootParts, system: &System) -> Option<BootParts> {
-    let cpio = require_tool("cpio")?;
-    let scratch = Scratch::new();
-    scratch.write("stages.sh", include_bytes!("stages.sh"));
-    let mut names = "stages.sh\nmodules\nmodules/order\n".to_owned();
+    let files = Files::new();
+    files.put("stages.sh", include_bytes!("stages.sh"));
     let mut order = String::new();
-    for path in KERNEL_MODULES {
-        let name = Path::new(path).file_name()?.to_str()?;
-        let Module::File(file) = system.module(path)? else { continue };
-        scratch.write(&format!("modules/{name}.ko"), fs::read(file).unwrap());
+    for (name, bytes) in kernel::modules(system)? {
+        files.put(&format!("modules/{name}.ko"), bytes);
         order.push_str(&format!("{name}\n"));
-        names.push_str(&format!("modules/{name}.ko\n"));
     }
-    scratch.write("modules/order", order);
-    let archive = Run::new(cpio, scratch.folder()).args(["-o", "-H", "newc", "--quiet"]).stdin(names);
-    parts.initramfs.extend(archive.output().success());
+    files.put("modules/order", order);
+    parts.initramfs.extend(files.archive()?);
     Some(parts)
+}
+
+/// The same with the real NetworkManager, and udev, which tells it what devices there are.
+pub(crate) fn with_network_manager(mut parts: BootParts) -> Option<BootParts> {
+    let system = System::of(Architecture::X86_64)?;
+    let files = Files::new();
+    for (path, program) in NETWORK_PROGRAMS {
+        files.put_program(path, &require_file(program)?, &system)?;
+    }
+    parts.initramfs.extend(files.archive()?);
+    Some(parts)
+}
+
+/// Files for a system that starts here: archived as an initramfs, or squashed.
+struct Files(Scratch);
+
+impl Files {
+    fn new() -> Self {
+        Self(Scratch::new())
+    }
+
+    /// An executable file with its folders.
+    fn put(&self, path: &str, bytes: impl AsRef<[u8]>) {
+        let file = self.0.write(&format!("root/{path}"), bytes);
+        fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// A program with the libraries that it is linked with.
+    fn put_program(&self, path: &str, program: &Path, system: &System) -> Option<()> {
+        for (path, library) in system.libraries(program)? {
+            self.put(&path, fs::read(library).unwrap());
+        }
+        self.put(path, fs::read(program).unwrap());
+        Some(())
+    }
+
+    /// All of them as a compressed archive.
+    fn archive(&self) -> Option<Vec<u8>> {
+        let cpio = require_tool("cpio")?;
+        let root = self.0.path("root");
+        let names = Run::new(require_tool("find")?, &root).args([".", "-mindepth", "1", "-printf", "%P\n"]);
+        let names = names.output().printed();
+        let archive =
+            Run::new(cpio, &root).args(["-o", "-H", "newc", "--quiet"]).stdin(names).output().success();
+        Some(Run::new(require_tool("gzip")?, &root).args(["-1"]).stdin(archive).output().success())
+    }
 }
 
 /// A root file system with Ignition and the programs that it calls, squashed.
 pub(crate) fn root_file_system(system: &System) -> Option<Vec<u8>> {
-    let mksquashfs = require_tool("mksquashfs")?;
-    let scratch = Scratch::new();
-    let put = |path: &str, bytes: Vec<u8>| {
-        let file = scratch.write(&format!("root/{path}"), bytes);
-        fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
-    };
-    put("bin/busybox", fs::read(system.program("busybox")?).unwrap());
+    let files = Files::new();
+    files.put("bin/busybox", fs::read(system.program("busybox")?).unwrap());
     for name in BUSYBOX_APPLETS {
-        std::os::unix::fs::symlink("busybox", scratch.path("root/bin").join(name)).unwrap();
+        std::os::unix::fs::symlink("busybox", files.0.path("root/bin").join(name)).unwrap();
     }
-    let mut programs = vec![("bin/ignition".to_owned(), system.file(IGNITION)?)];
+    files.put_program("bin/ignition", &system.file(IGNITION)?, system)?;
     for name in ["useradd", "usermod", "groupadd"] {
-        programs.push((format!("usr/sbin/{name}"), system.program(name)?));
+        files.put_program(&format!("usr/sbin/{name}"), &system.program(name)?, system)?;
     }
-    for (path, program) in programs {
-        for (path, library) in system.libraries(&program)? {
-            put(&path, fs::read(library).unwrap());
-        }
-        put(&path, fs::read(program).unwrap());
-    }
-    put("bin/setfiles", b"#!/bin/sh\nexec cat\n".to_vec());
-    put("apply.sh", include_bytes!("apply.sh").to_vec());
-    put("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n".to_vec());
-    put("etc/group", b"root:x:0:\nwheel:x:10:\nsudo:x:27:\nadm:x:4:\nsystemd-journal:x:190:\n".to_vec());
-    put("etc/shadow", b"root:*:19000:0:99999:7:::\n".to_vec());
+    files.put("bin/setfiles", "#!/bin/sh\nexec cat\n");
+    files.put("apply.sh", include_bytes!("apply.sh"));
+    files.put("etc/passwd", "root:x:0:0:root:/root:/bin/sh\n");
+    files.put("etc/group", "root:x:0:\nwheel:x:10:\nsudo:x:27:\nadm:x:4:\nsystemd-journal:x:190:\n");
+    files.put("etc/shadow", "root:*:19000:0:99999:7:::\n");
     for name in ["run", "proc", "dev", "tmp"] {
-        fs::create_dir_all(scratch.path("root").join(name)).unwrap();
+        fs::create_dir_all(files.0.path("root").join(name)).unwrap();
     }
     let options = ["root", "root.squashfs", "-quiet", "-no-progress", "-all-root", "-comp", "gzip"];
-    Run::new(mksquashfs, scratch.folder()).args(options).output().success();
-    Some(scratch.read("root.squashfs"))
+    Run::new(require_tool("mksquashfs")?, files.0.folder()).args(options).output().success();
+    Some(files.0.read("root.squashfs"))
 }
 
 /// The same with shim and GRUB as they are signed for Secure Boot; the kernel is signed as it comes.
@@ -248,7 +261,10 @@ fn efi_partition(recipe: &Recipe, system: &System) -> Option<Vec<u8>> {
 fn power_loader(recipe: &Recipe, system: &System) -> Option<Vec<u8>> {
     let scratch = Scratch::new();
     let volume = recipe.volume_id();
-    scratch.write("first.cfg", format!("search --set=root --label \"{volume}\"\nset prefix=($root)/boot/grub\n"));
+    scratch.write(
+        "first.cfg",
+        format!("search --set=root --label \"{volume}\"\nset prefix=($root)/boot/grub\n"),
+    );
     let options = format!("-p /boot/grub -c first.cfg -o powerpc.elf {}", GRUB_BUILT_IN.join(" "));
     grub(&scratch, system, "powerpc-ieee1275", &options)?;
     Some(scratch.read("powerpc.elf"))

@@ -5,7 +5,11 @@ $busybox --install -s /bin
 export PATH=/bin
 mkdir -p /sys /run /unpacked /live
 mount -t sysfs sysfs /sys
-while read -r module; do insmod "/modules/$module.ko"; done </modules/order
+while read -r module; do
+    # It would come with a bond that nobody has asked for.
+    if [ "$module" = bonding ]; then set -- max_bonds=0; else set --; fi
+    insmod "/modules/$module.ko" "$@"
+done </modules/order
 
 # What a lease says, where there is no static network. The script is what udhcpc calls.
 cat >/lease.sh <<'END'
@@ -19,6 +23,32 @@ network() {
     : >/etc/initrd-release
     script=/usr/local/bin/pre-network-manager-config.sh
     [ ! -e "$script" ] || SETTLE_INTERVAL=0.2 "$script" | sed 's/^/log /'
+    if [ -e /usr/sbin/NetworkManager ]; then
+        keyfiles
+    else
+        first_card
+    fi
+    ip -4 -o address show scope global | sed 's/^[0-9]*: \([^ ]*\) *inet \([^ ]*\).*/network \1 has \2/'
+    [ ! -e /proc/net/vlan ] || awk -F '[ |]+' 'NR > 2 { print "network " $1 " is VLAN " $2 " of " $3 }' /proc/net/vlan/config
+    for bond in /proc/net/bonding/*; do
+        [ ! -e "$bond" ] ||
+            sed -n "s|^\(Bonding Mode\|Primary Slave\|Slave Interface\): \([^ ]* *([^)]*)\|[^ ]*\).*|network ${bond##*/}: \1 \2|p" "$bond"
+    done | sort
+}
+
+# What a live system does with keyfiles in its initramfs.
+keyfiles() {
+    mkdir -p /run/NetworkManager/system-connections /etc/NetworkManager /var/lib/NetworkManager
+    cp /etc/coreos-firstboot-network/*.nmconnection /run/NetworkManager/system-connections
+    chmod 600 /run/NetworkManager/system-connections/*
+    /usr/lib/systemd/systemd-udevd --daemon
+    ln -s systemd-udevd /usr/lib/systemd/udevadm
+    /usr/lib/systemd/udevadm trigger --settle
+    /usr/sbin/NetworkManager --configure-and-quit=initrd --no-daemon 2>&1 | sed 's/^/log /'
+}
+
+# The same without NetworkManager, for the one card: the address of its keyfile, or a lease.
+first_card() {
     ip link set eth0 up
     keyfile=/etc/coreos-firstboot-network/eth0.nmconnection
     if [ -e "$keyfile" ]; then
@@ -26,7 +56,6 @@ network() {
     else
         udhcpc -i eth0 -n -q -t 10 -s /lease.sh >/dev/null
     fi
-    ip -4 -o address show dev eth0 | sed 's/.*inet \([^ ]*\).*/address \1/'
 }
 
 # isolinux and iPXE hand on the quotes around a value.
@@ -34,10 +63,20 @@ rootfs_url() {
     tr ' ' '\n' </proc/cmdline | sed -n 's/^coreos\.live\.rootfs_url=//p' | tr -d '"'
 }
 
+# The volume that this system came on: a CD, a stick, or the memory into which firmware has loaded it.
+medium() {
+    label=$(tr ' ' '\n' </proc/cmdline | sed -n 's/^coreos\.liveiso=//p')
+    for _ in $(seq 50); do
+        device=$(findfs "LABEL=$label" 2>/dev/null) && break
+        sleep 0.2
+    done
+    mkdir -p /medium
+    mount -t iso9660 -o ro "$device" /medium && echo "medium ${device%%[0-9]*}"
+}
+
 live_system() {
-    wget -q -O /rootfs.img "$1" || return
-    echo "rootfs $(sha256sum </rootfs.img | cut -d ' ' -f 1)"
-    (cd /unpacked && cpio -i --quiet </rootfs.img)
+    echo "rootfs $(sha256sum <"$1" | cut -d ' ' -f 1)"
+    (cd /unpacked && cpio -i --quiet) <"$1"
     mount -t squashfs -o loop,ro /unpacked/root.squashfs /live || return
     mount -t tmpfs tmpfs /live/run
     mount -t proc proc /live/proc
@@ -50,5 +89,9 @@ echo "STAGES BEGIN"
 dmesg | sed -n 's/.*\(secureboot: .*\)/log \1/p'
 network
 url=$(rootfs_url)
-[ -z "$url" ] || live_system "$url"
+if [ -n "$url" ]; then
+    wget -q -O /rootfs.img "$url" && live_system /rootfs.img
+else
+    medium && live_system /medium/images/pxeboot/rootfs.img
+fi
 echo "STAGES END"

@@ -160,6 +160,14 @@ fn a_boot_trace_tells_how_far_a_client_is() {
         assert_eq!(reader["state"], "reading");
         let place = json!({"first": first, "last": first + 9, "file": "images/pxeboot/rootfs.img"});
         assert_eq!(reader["last_range"], place);
+        let [range] = reader["ranges"].as_array().unwrap().as_slice() else { panic!("{reader}") };
+        let block = first - first % (64 << 10);
+        assert_eq!((&range["first"], &range["last"]), (&json!(block), &json!(block + (64 << 10) - 1)));
+        // The config is none of the live image's bytes.
+        let mut files = image.files_in(isogen::Extent::new(block, 64 << 10).unwrap());
+        files.retain(|file| file != "images/ignition.img");
+        assert!(files.contains(&"images/pxeboot/rootfs.img".to_owned()), "{files:?}");
+        assert_eq!(range["files"], json!(files));
         // What has no bytes is not read.
         let url = format!("{}{path}", server.base);
         server.client.head(&url).send().await.unwrap();

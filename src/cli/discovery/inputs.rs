@@ -10,10 +10,8 @@ use ignition::network::read_hosts;
 
 use crate::cli::input;
 use crate::discovery::{Draft, Findings, Given, Host, Place, Text};
+use crate::inventory::Settings;
 use crate::manifests::Manifests;
-
-/// The image of the agent, unless somebody names another.
-const AGENT_IMAGE: &str = "quay.io/edge-infrastructure/assisted-installer-agent:latest";
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Service")]
@@ -31,7 +29,7 @@ pub(super) struct ServiceOptions {
     #[arg(long)]
     skip_certificate_verification: bool,
     /// The image of the agent
-    #[arg(long, env = "AGENT_DOCKER_IMAGE", value_name = "IMAGE", default_value = AGENT_IMAGE)]
+    #[arg(long, env = "AGENT_DOCKER_IMAGE", value_name = "IMAGE", default_value = Settings::AGENT_IMAGE)]
     agent_image: String,
 }
 

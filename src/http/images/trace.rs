@@ -24,6 +24,8 @@ use crate::recent::Recent;
 const MOST_KEPT: usize = 1024;
 /// What is read is counted in blocks of so many bytes.
 const BLOCK: u64 = 64 << 10;
+/// How many ranges are told of a reader.
+const MOST_TOLD: usize = 256;
 /// Nobody waits so long for the next bytes who is going to boot.
 const SILENCE: Duration = Duration::from_secs(60);
 
@@ -145,6 +147,20 @@ impl Trace {
         };
         planned.base.file_at(base)
     }
+
+    /// What is in a range, as long as somebody knows.
+    fn files_in(&self, range: Range<u64>) -> Vec<String> {
+        let Some(planned) = self.planned.upgrade() else { return Vec::new() };
+        let mut files = Vec::new();
+        for segment in planned.content.plan().segments(range) {
+            if let Segment::Base(extent) = segment {
+                files.extend(planned.base.files_in(extent));
+            }
+        }
+        // A file that was changed is there in several segments, one behind the other.
+        files.dedup();
+        files
+    }
 }
 
 impl Progress {
@@ -174,6 +190,22 @@ impl Progress {
         } else {
             State::Idle
         }
+    }
+
+    /// Runs of blocks of which something was sent.
+    fn ranges(&self, len: u64) -> Vec<Range<u64>> {
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        let bits = self.blocks.iter().flat_map(|word| (0..64).map(move |bit| word >> bit & 1 == 1));
+        for (block, _) in (0..).zip(bits).filter(|(_, is_sent)| *is_sent) {
+            let (start, end) = (block * BLOCK, (block * BLOCK + BLOCK).min(len));
+            let is_full = ranges.len() == MOST_TOLD;
+            match ranges.last_mut() {
+                Some(last) if last.end == start => last.end = end,
+                _ if is_full => break,
+                _ => ranges.push(start..end),
+            }
+        }
+        ranges
     }
 
     fn blocks_read(&self) -> u64 {
@@ -231,6 +263,8 @@ struct Reading {
     bytes_sent: u64,
     answers: u64,
     last_range: Place,
+    /// What was sent at least once, in blocks of 64 KiB: the first 256 ranges.
+    ranges: Vec<ReadRange>,
     begun_at: DateTime<Utc>,
     last_at: DateTime<Utc>,
 }
@@ -242,6 +276,20 @@ struct Place {
     /// The file in the image that the range begins in.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct ReadRange {
+    first: u64,
+    last: u64,
+    /// The files of the live image of which there is something in it.
+    files: Vec<String>,
+}
+
+impl From<Range<u64>> for ReadRange {
+    fn from(range: Range<u64>) -> Self {
+        Self { first: range.start, last: range.end.saturating_sub(1), files: Vec::new() }
+    }
 }
 
 /// What a reader does.
@@ -289,10 +337,14 @@ impl Trace {
                 last: progress.last.end.saturating_sub(1),
                 file: None,
             },
+            ranges: progress.ranges(self.len).into_iter().map(ReadRange::from).collect(),
             begun_at: progress.begun_at,
             last_at: progress.last_at,
         });
         reading.last_range.file = self.file_at(reading.last_range.first);
+        for range in &mut reading.ranges {
+            range.files = self.files_in(range.first..range.last.saturating_add(1));
+        }
         let name = format!("{} {}", reading.client, reading.file);
         ((reading.begun_at, name), reading)
     }
@@ -330,6 +382,7 @@ mod tests {
         progress.sent(BLOCK * 64..BLOCK * 66);
         progress.sent(BLOCK * 64..BLOCK * 65);
         assert_eq!((progress.blocks_read(), progress.sent), (4, 3 + 3 * BLOCK));
+        assert_eq!(progress.ranges(BLOCK * 65 + 7), [0..2 * BLOCK, 64 * BLOCK..65 * BLOCK + 7]);
         assert_eq!(progress.state(100), State::Reading);
         progress.sent(0..BLOCK * 100);
         assert_eq!(progress.state(100), State::Complete);

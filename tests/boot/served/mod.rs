@@ -2,6 +2,7 @@
 //! that were asked for arrive, the root file system is fetched from the server, and the real Ignition applies the config.
 
 mod config;
+mod networks;
 mod report;
 mod site;
 mod tap;
@@ -21,16 +22,11 @@ use crate::parts::Programs;
 use crate::support::Scratch;
 use crate::system::System;
 use crate::{Base, Bases, INITRDS, KERNEL, digest, parts};
+use networks::Networks;
 use report::Report;
 pub(crate) use site::Site;
 use tap::Answer;
 
-/// The machine's network card.
-const MAC: &str = "52:54:00:00:00:01";
-/// What it gets where nothing else was said.
-const LEASE: &str = "10.0.2.15/24";
-/// What it is told to use, which no lease would give it.
-const STATIC: &str = "10.0.2.77/24";
 /// The argument that the infra-env adds.
 const ARGUMENT: &str = "served.by=kindling";
 /// Beside what boot loaders load of every image.
@@ -47,11 +43,20 @@ pub(crate) fn base() -> Option<&'static Base> {
 }
 
 /// The same with signed boot loaders.
-fn signed_base() -> Option<&'static Base> {
+pub(crate) fn signed_base() -> Option<&'static Base> {
     static BASE: LazyLock<Option<Base>> = LazyLock::new(|| {
         let (programs, recipe, parts) = parts(Architecture::X86_64)?;
         let parts = parts::with_signed_loaders(parts, &recipe)?;
         Some(Base::of(programs, recipe.boot_parts(parts)))
+    });
+    BASE.as_ref()
+}
+
+/// The same with the real NetworkManager in its initramfs.
+fn base_with_network_manager() -> Option<&'static Base> {
+    static BASE: LazyLock<Option<Base>> = LazyLock::new(|| {
+        let (programs, recipe, parts) = parts(Architecture::X86_64)?;
+        Some(Base::of(programs, recipe.boot_parts(parts::with_network_manager(parts)?)))
     });
     BASE.as_ref()
 }
@@ -72,7 +77,7 @@ pub(crate) struct Wanted {
     file: &'static str,
     /// What the API calls it, to ask for its config.
     kind: &'static str,
-    has_static_network: bool,
+    networks: Networks,
     has_large_config: bool,
 }
 
@@ -80,21 +85,25 @@ pub(crate) const FULL: Wanted = Wanted {
     name: "full",
     file: "full.iso",
     kind: "full-iso",
-    has_static_network: true,
+    networks: Networks::Static,
     has_large_config: false,
 };
 const FULL_LAID_OUT_ANEW: Wanted =
     Wanted { name: "full_with_a_large_config", has_large_config: true, ..FULL };
-const MINIMAL: Wanted = Wanted {
+pub(crate) const MINIMAL: Wanted = Wanted {
     name: "minimal",
     file: "minimal.iso",
     kind: "minimal-iso",
-    has_static_network: false,
+    networks: Networks::Lease,
     has_large_config: false,
 };
 const MINIMAL_LAID_OUT_ANEW: Wanted =
-    Wanted { name: "minimal_with_static_network", has_static_network: true, ..MINIMAL };
+    Wanted { name: "minimal_with_static_network", networks: Networks::Static, ..MINIMAL };
+const MINIMAL_BONDED: Wanted =
+    Wanted { name: "minimal_with_bond_and_VLAN", networks: Networks::Bonded, ..MINIMAL };
 const NETWORK: Wanted = Wanted { name: "network_boot", file: "script.ipxe", ..MINIMAL_LAID_OUT_ANEW };
+const NETWORK_BONDED: Wanted =
+    Wanted { name: "network_boot_with_bond_and_VLAN", networks: Networks::Bonded, ..NETWORK };
 
 impl Wanted {
     pub(crate) fn properties(self) -> Value {
@@ -103,9 +112,8 @@ impl Wanted {
             "kernel_arguments": [{"operation": "append", "value": ARGUMENT}],
             "ssh_authorized_key": config::SSH_KEY,
         });
-        if self.has_static_network {
-            properties["static_network_config"] =
-                json!([host("52:54:00:00:00:09", "10.0.2.99"), host(MAC, "10.0.2.77")]);
+        if self.networks != Networks::Lease {
+            properties["static_network_config"] = self.networks.config();
         }
         if self.has_large_config {
             properties["ignition_config_override"] = config::large().into();
@@ -113,25 +121,29 @@ impl Wanted {
         properties
     }
 
+    fn is_minimal(self) -> bool {
+        self.kind == "minimal-iso"
+    }
+
+    /// Whether it has an archive with networks. Those of a full image are in the config that its own system applies.
+    fn has_network_archive(self) -> bool {
+        self.is_minimal() && self.networks != Networks::Lease
+    }
+
     /// What boot loaders load besides the kernel.
     fn initrds(self) -> Vec<&'static str> {
-        let has_image = self.has_static_network && self.kind == "minimal-iso";
-        INITRDS.into_iter().chain(has_image.then_some(NETWORK_IMAGE)).collect()
+        INITRDS.into_iter().chain(self.has_network_archive().then_some(NETWORK_IMAGE)).collect()
     }
-}
-
-fn host(mac: &str, address: &str) -> Value {
-    let network = format!(
-        "interfaces:\n- name: nic0\n  type: ethernet\n  state: up\n  ipv4:\n    enabled: true\n    dhcp: false\n    \
-         address:\n    - ip: {address}\n      prefix-length: 24\n"
-    );
-    json!({"network_yaml": network, "mac_interface_map": [{"mac_address": mac, "logical_nic_name": "nic0"}]})
 }
 
 /// Boots an image in one way and compares.
 fn check(wanted: Wanted, column: Column) {
     let is_secure = column.start == Start::SecureDisc;
-    let base = if is_secure { signed_base() } else { BASES.of(column.start.architecture()) };
+    let base = match wanted.networks {
+        _ if is_secure => signed_base(),
+        Networks::Bonded => base_with_network_manager(),
+        Networks::Lease | Networks::Static => BASES.of(column.start.architecture()),
+    };
     let Some(base) = base else { return };
     if column.is_remote && !has_client(&base.programs.qemu) {
         return;
@@ -150,17 +162,24 @@ fn check(wanted: Wanted, column: Column) {
         _ => site.scratch.write("image.iso", site.file(wanted.file)),
     };
     site.tap.begin();
-    let setup = Setup { mac: Some(MAC), ..Setup::new(&base.programs, &image, column.start) };
+    let setup = Setup { cards: wanted.networks.cards(), ..Setup::new(&base.programs, &image, column.start) };
     let boot = setup.boot().unwrap_or_else(|why| panic!("{why}\nthe server sent {:?}", site.tap.answers()));
     let answers = site.tap.answers();
 
     check_arguments(&site, wanted, column.start, &boot);
     check_initramfs(base, &site, wanted, &boot);
-    check_stages(base, &site, wanted, &boot);
+    check_stages(base, &site, (wanted, column.start), &boot);
     assert_eq!(boot.log.contains("secureboot: Secure boot enabled"), is_secure, "{}", boot.log);
     if column.is_remote || !column.start.has_medium() {
         keep_trace(wanted, column, &answers);
-        assert!(answers.len() > if column.is_remote { 10 } else { 2 }, "{answers:?}");
+        let least = match column.start {
+            // All of it at once.
+            Start::UefiHttp => 1,
+            // A script, a kernel, an initrd, a root file system.
+            Start::BiosNetwork | Start::UefiNetwork => 4,
+            _ => 10,
+        };
+        assert!(answers.len() >= least, "{answers:?}");
     }
     cell.passed(boot.seconds, &base.programs);
 }
@@ -189,14 +208,14 @@ fn check_arguments(site: &Site, wanted: Wanted, start: Start, boot: &Boot) {
     assert_eq!(boot.facts.command_line, expected);
     let has_argument = expected.split(' ').any(|argument| argument == ARGUMENT);
     assert_eq!(has_argument, start.architecture() != Architecture::S390x, "{expected}");
-    assert_eq!(expected.replace('"', "").contains(&rootfs_url), wanted.kind == "minimal-iso", "{expected}");
+    assert_eq!(expected.replace('"', "").contains(&rootfs_url), wanted.is_minimal(), "{expected}");
 }
 
 /// What arrived in the initramfs: the files of the base, the config that the API tells, and the network's.
 fn check_initramfs(base: &Base, site: &Site, wanted: Wanted, boot: &Boot) {
     let mut files = base.files.clone();
-    let network = if wanted.kind == "minimal-iso" { site.download("minimal-initrd") } else { Vec::new() };
-    if wanted.has_static_network && wanted.kind == "minimal-iso" {
+    if wanted.has_network_archive() {
+        let network = site.download("minimal-initrd");
         let archive = Archive::read(network.as_slice(), initrd::Limits::INITRD).unwrap();
         // Links are none of the files that are told of; the kernel takes all names from the root.
         let files_alone = archive.iter().filter(|(name, _)| !name.contains(".wants/"));
@@ -211,16 +230,12 @@ fn check_initramfs(base: &Base, site: &Site, wanted: Wanted, boot: &Boot) {
 }
 
 /// What the live system did: its network, its root file system, Ignition.
-fn check_stages(base: &Base, site: &Site, wanted: Wanted, boot: &Boot) {
+fn check_stages(base: &Base, site: &Site, (wanted, start): (Wanted, Start), boot: &Boot) {
     let report = Report::find(&boot.log).unwrap_or_else(|| panic!("{}", boot.log));
-    let is_minimal = wanted.kind == "minimal-iso";
-    // The network of a full image is in the config that its own system applies.
-    let address = if wanted.has_static_network && is_minimal { STATIC } else { LEASE };
-    assert_eq!(report.addresses, [address], "{}", boot.log);
-    if !is_minimal {
-        assert_eq!(report.rootfs, None);
-        return;
-    }
+    let networks = if wanted.is_minimal() { wanted.networks } else { Networks::Lease };
+    assert_eq!(report.network, networks.reported(), "{}", boot.log);
+    let medium = (!wanted.is_minimal()).then(|| start.device());
+    assert_eq!(report.medium.as_deref(), medium, "{}", boot.log);
     let rootfs = base.image.rootfs().unwrap().read_all(1 << 30).unwrap();
     assert_eq!(report.rootfs, Some(digest(&rootfs)), "{}", boot.log);
     assert_eq!(report.ignition, ["fetch 0", "files 0"], "{}", boot.log);
@@ -282,13 +297,13 @@ boots! {
         #[ignore = "of the whole matrix"]
         bios_disc_over_http: BiosDisc true
         uefi_disc_over_http: UefiDisc true
+        uefi_http: UefiHttp false
         arm_disc: ArmDisc false
         #[ignore = "of the whole matrix"]
         arm_stick: ArmStick false
         #[ignore = "of the whole matrix"]
-        mainframe_disc: MainframeDisc false
-        #[ignore = "of the whole matrix"]
         power_disc: PowerDisc false
+        mainframe_disc: MainframeDisc false
     }
     full_with_a_large_config: FULL_LAID_OUT_ANEW {
         bios_disc: BiosDisc false
@@ -302,6 +317,8 @@ boots! {
         #[ignore = "of the whole matrix"]
         bios_disc_over_http: BiosDisc true
         uefi_disc_over_http: UefiDisc true
+        #[ignore = "of the whole matrix"]
+        uefi_http: UefiHttp false
         #[ignore = "of the whole matrix"]
         arm_disc: ArmDisc false
         #[ignore = "of the whole matrix"]
@@ -320,6 +337,8 @@ boots! {
         #[ignore = "of the whole matrix"]
         uefi_disc_over_http: UefiDisc true
         #[ignore = "of the whole matrix"]
+        uefi_http: UefiHttp false
+        #[ignore = "of the whole matrix"]
         arm_disc: ArmDisc false
         #[ignore = "of the whole matrix"]
         power_disc: PowerDisc false
@@ -333,6 +352,7 @@ boots! {
         uefi_stick: UefiStick false
         bios_disc_over_http: BiosDisc true
         uefi_disc_over_http: UefiDisc true
+        uefi_http: UefiHttp false
         arm_disc: ArmDisc false
         #[ignore = "of the whole matrix"]
         arm_stick: ArmStick false
@@ -341,8 +361,19 @@ boots! {
         #[ignore = "of the whole matrix"]
         power_disc: PowerDisc false
     }
+    minimal_with_bond_and_vlan: MINIMAL_BONDED {
+        #[ignore = "of the whole matrix"]
+        bios_disc: BiosDisc false
+        uefi_disc: UefiDisc false
+    }
     network_boot: NETWORK {
         bios_ipxe: BiosNetwork false
+        uefi_ipxe: UefiNetwork false
+    }
+    network_boot_with_bond_and_vlan: NETWORK_BONDED {
+        #[ignore = "of the whole matrix"]
+        bios_ipxe: BiosNetwork false
+        #[ignore = "of the whole matrix"]
         uefi_ipxe: UefiNetwork false
     }
 }

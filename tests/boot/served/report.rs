@@ -13,9 +13,11 @@ pub(crate) struct Written {
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Report {
-    /// Addresses of the network card.
-    pub(crate) addresses: Vec<String>,
-    /// The SHA-256 of the root file system that was fetched.
+    /// What is said of network cards, bonds and VLANs.
+    pub(crate) network: Vec<String>,
+    /// The kind of device on which the volume was found, where the root file system is in it.
+    pub(crate) medium: Option<String>,
+    /// The SHA-256 of the root file system.
     pub(crate) rootfs: Option<String>,
     /// The stages of Ignition with their exit codes.
     pub(crate) ignition: Vec<String>,
@@ -33,7 +35,8 @@ impl Report {
         for (of, rest) in block.lines().filter_map(|line| line.split_once(' ')) {
             let rest_owned = rest.to_owned();
             match of {
-                "address" => report.addresses.push(rest_owned),
+                "network" => report.network.push(rest_owned),
+                "medium" => report.medium = Some(rest_owned),
                 "rootfs" => report.rootfs = Some(rest_owned),
                 "ignition" => report.ignition.push(rest_owned),
                 "account" => _ = report.accounts.insert(rest_owned),
@@ -53,13 +56,13 @@ impl Report {
 
 #[test]
 fn a_report_is_found_between_other_things() {
-    let log = "x\nSTAGES BEGIN\nlog static network: y\naddress 10.0.2.77/24\nignition files 0\n\
+    let log = "x\nSTAGES BEGIN\nlog static network: y\nnetwork eth0 has 10.0.2.77/24\nignition files 0\n\
                file 600 root d1 /etc/a b\naccount core\nSTAGES END\noff";
     let report = Report::find(log).unwrap();
-    assert_eq!(report.addresses, ["10.0.2.77/24"]);
+    assert_eq!(report.network, ["eth0 has 10.0.2.77/24"]);
     assert_eq!(report.ignition, ["files 0"]);
     let written = Written { mode: "600".into(), owner: "root".into(), digest: "d1".into() };
     assert_eq!(report.files, BTreeMap::from([("/etc/a b".into(), written)]));
     assert!(report.accounts.contains("core") && report.rootfs.is_none());
-    assert_eq!(Report::find("STAGES BEGIN\naddress x\n"), None);
+    assert_eq!(Report::find("STAGES BEGIN\nnetwork x\n"), None);
 }
