@@ -4,9 +4,8 @@
 use std::time::Duration;
 
 use crate::machine::{Setup, Start};
-use crate::parts::Programs;
 use crate::support::Scratch;
-use crate::{KERNEL, base, prepare};
+use crate::{BASES, Base, KERNEL, base, prepare};
 
 const SECTOR: usize = 2048;
 const DISK_SECTOR: usize = 512;
@@ -19,6 +18,8 @@ const EFI_ENTRY: usize = 96;
 /// Where a boot info table has the place of its file, and the sum of its contents.
 const TABLE_PLACE: usize = 12;
 const TABLE_SUM: usize = 20;
+/// Where the boot image of a mainframe has the pages of the place of its initrd: the upper half of this byte, and those before.
+const INITRD_PAGE: usize = 0x1040E;
 /// Where the second partition of an MBR has its first sector.
 const SECOND_PARTITION: usize = 446 + 16 + 8;
 /// Where a GPT header has the sum of itself.
@@ -44,7 +45,8 @@ fn catalogue(bytes: &[u8]) -> usize {
     offset(read(bytes, CATALOGUE))
 }
 
-fn boot_info_table(bytes: &[u8]) -> usize {
+/// The boot image of the first entry.
+fn boot_image(bytes: &[u8]) -> usize {
     offset(read(bytes, catalogue(bytes) + DEFAULT_ENTRY + ENTRY_PLACE))
 }
 
@@ -63,29 +65,24 @@ fn directory_records_shifted(bytes: &mut [u8]) {
     }
 }
 
-fn boot(
-    programs: &Programs,
-    start: Start,
-    patience: Option<Duration>,
-    damage: Damage,
-) -> Result<f64, String> {
-    let mut bytes = base().unwrap().recipe.build();
+fn boot(base: &Base, start: Start, patience: Option<Duration>, damage: Damage) -> Result<f64, String> {
+    let mut bytes = base.recipe.build();
     prepare(&mut bytes, start);
     damage(&mut bytes);
     let scratch = Scratch::new();
     let image = scratch.write("image.iso", bytes);
-    let mut setup = Setup::new(programs, &image, start);
+    let mut setup = Setup::new(&base.programs, &image, start);
     setup.patience = patience.unwrap_or(setup.patience);
     setup.boot().map(|boot| boot.seconds)
 }
 
 /// The image boots as it is, and within twice the time and a half it does not with any of the damages.
 fn check(start: Start, damages: &[(&str, Damage)]) {
-    let Some(base) = base() else { return };
-    let sound = boot(&base.programs, start, None, |_| {}).unwrap();
+    let Some(base) = BASES.of(start.architecture()) else { return };
+    let sound = boot(base, start, None, |_| {}).unwrap();
     let patience = Duration::from_secs_f64(sound * 2.5);
     for (name, damage) in damages {
-        let outcome = boot(&base.programs, start, Some(patience), *damage);
+        let outcome = boot(base, start, Some(patience), *damage);
         assert!(outcome.is_err(), "{start:?} with {name} boots after {outcome:?} s, {sound} s without");
     }
 }
@@ -95,9 +92,9 @@ fn bios_disc() {
     check(
         Start::BiosDisc,
         &[
-            ("a wrong sum in the boot info table", |bytes| add(bytes, boot_info_table(bytes) + TABLE_SUM, 1)),
+            ("a wrong sum in the boot info table", |bytes| add(bytes, boot_image(bytes) + TABLE_SUM, 1)),
             ("a boot info table of another place", |bytes| {
-                add(bytes, boot_info_table(bytes) + TABLE_PLACE, 1);
+                add(bytes, boot_image(bytes) + TABLE_PLACE, 1);
             }),
             ("a catalogue entry of another place", |bytes| {
                 add(bytes, catalogue(bytes) + DEFAULT_ENTRY + ENTRY_PLACE, 1);
@@ -135,4 +132,28 @@ fn uefi_partition_of_the_gpt() {
         add(bytes, backup + HEADER_SUM, 1);
     };
     check(Start::UefiGpt, &[("wrong sums in both headers", both)]);
+}
+
+#[test]
+#[ignore = "of the whole matrix"]
+fn arm_disc() {
+    let damage: Damage = |bytes| add(bytes, catalogue(bytes) + DEFAULT_ENTRY + ENTRY_PLACE, 1);
+    check(Start::ArmDisc, &[("a catalogue entry of another place", damage)]);
+}
+
+#[test]
+#[ignore = "of the whole matrix"]
+fn mainframe_disc() {
+    check(
+        Start::MainframeDisc,
+        &[
+            ("a catalogue entry of another place", |bytes| {
+                add(bytes, catalogue(bytes) + DEFAULT_ENTRY + ENTRY_PLACE, 1);
+            }),
+            ("an initrd of another place", |bytes| {
+                let at = boot_image(bytes) + INITRD_PAGE;
+                bytes[at] ^= 0x10;
+            }),
+        ],
+    );
 }

@@ -208,7 +208,6 @@ mod mainframe {
     }
 
     #[test]
-    #[ignore = "of the whole matrix"]
     fn edited_in_place() {
         check("edited_in_place", products::edited_in_place, Start::MainframeDisc);
     }
