@@ -323,6 +323,8 @@ boots! {
         arm_disc: ArmDisc false
         #[ignore = "of the whole matrix"]
         power_disc: PowerDisc false
+        #[ignore = "of the whole matrix"]
+        mainframe_disc: MainframeDisc false
     }
     minimal: MINIMAL {
         bios_disc: BiosDisc false
@@ -342,6 +344,8 @@ boots! {
         arm_disc: ArmDisc false
         #[ignore = "of the whole matrix"]
         power_disc: PowerDisc false
+        #[ignore = "of the whole matrix"]
+        mainframe_disc: MainframeDisc false
     }
     minimal_with_static_network: MINIMAL_LAID_OUT_ANEW {
         bios_disc: BiosDisc false
@@ -360,6 +364,8 @@ boots! {
         arm_disc_over_http: ArmDisc true
         #[ignore = "of the whole matrix"]
         power_disc: PowerDisc false
+        #[ignore = "of the whole matrix"]
+        mainframe_disc: MainframeDisc false
     }
     minimal_with_bond_and_vlan: MINIMAL_BONDED {
         #[ignore = "of the whole matrix"]
