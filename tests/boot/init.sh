@@ -7,7 +7,11 @@ $busybox mount -t proc proc /proc
 $busybox mount -t devtmpfs dev /dev
 # Messages of the kernel must not come between ours.
 echo 1 >/proc/sys/kernel/printk
-exec >/dev/ttyS0 2>&1
+# The serial lines of other machines have other names.
+for serial in ttysclp0 hvc0 ttyAMA0 ttyS0; do
+    [ ! -c /dev/$serial ] || break
+done
+exec >"/dev/$serial" 2>&1
 cd /
 echo "FACTS BEGIN"
 echo "cmdline $($busybox cat /proc/cmdline)"

@@ -4,40 +4,40 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::{require_file, require_path};
+use crate::system::System;
 
 /// What a live system needs: its network, the medium that it came on wherever that is, and its root file system.
-const WANTED: [&str; 13] = [
+const WANTED: [&str; 16] = [
     "virtio_pci",
     "virtio_net",
     "bonding",
     "8021q",
-    "ahci",
+    "virtio_scsi",
     "sr_mod",
     "xhci-pci",
     "usb-storage",
     "sd_mod",
-    "nfit",
-    "nd_pmem",
     "isofs",
     "loop",
+    "squashfs",
+    // A PC's CD, and what its firmware loaded into memory.
+    "ahci",
+    "nfit",
+    "nd_pmem",
+    // A CD of POWER.
+    "ibmvscsi",
 ];
-/// What mounts root file systems, behind all others.
-const ROOT: &str = "squashfs";
 
-/// A module's file name and bytes.
+/// A module's name and bytes.
 pub(crate) type Module = (String, Vec<u8>);
 
-/// The modules, each behind those that it depends on. They are beside the kernel, where its package has them.
-pub(crate) fn modules() -> Option<Vec<Module>> {
-    let kernel = require_path("KINDLING_BOOT_KERNEL")?;
-    let release = kernel.file_name()?.to_str()?.strip_prefix("vmlinuz-")?;
-    let folder = kernel.parent()?.parent()?.join("lib/modules").join(release).join("kernel");
-    require_file(folder.join("fs/squashfs/squashfs.ko"))?;
+/// The modules, each behind those that it depends on. What a kernel has built in is none of them, and neither is what is for
+/// other machines.
+pub(crate) fn modules(system: &System) -> Option<Vec<Module>> {
     let mut found = BTreeMap::new();
-    find(&folder, &mut found);
+    find(&system.modules()?, &mut found);
     let mut modules = Vec::new();
-    for name in WANTED.into_iter().chain([ROOT]) {
+    for name in WANTED {
         add(name, &found, &mut modules);
     }
     Some(modules)
@@ -64,7 +64,7 @@ fn add(name: &str, found: &BTreeMap<String, PathBuf>, modules: &mut Vec<Module>)
     if modules.iter().any(|(known, _)| *known == name) {
         return;
     }
-    let path = found.get(&name).unwrap_or_else(|| panic!("this kernel has no module {name}"));
+    let Some(path) = found.get(&name) else { return };
     let bytes = fs::read(path).unwrap();
     for needed in dependencies(&bytes) {
         add(&needed, found, modules);

@@ -7,8 +7,10 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use fixtures::Architecture;
+
 use crate::facts::Facts;
-use crate::parts::Programs;
+use crate::parts::{Programs, SecureFirmware};
 use crate::proxy_dhcp;
 
 /// No boot takes a tenth of it on an idle machine.
@@ -18,10 +20,11 @@ const MACHINES: usize = 2;
 /// What both boot menus say while they wait: "Automatic boot in …", "… will be executed automatically in …".
 const MENU: &[u8] = b"utomatic";
 /// What boot loaders and firmware say when they have nothing left to try.
-const DEAD_ENDS: [&[u8]; 5] = [
+const DEAD_ENDS: [&[u8]; 6] = [
     b"No bootable option",
     b"No bootable device",
     b"Access Denied",
+    b"UEFI Interactive Shell",
     b"you need to load the kernel first",
     b"Minimal BASH-like line editing",
 ];
@@ -51,16 +54,47 @@ pub(crate) enum Start {
     UefiNetwork,
     /// No medium: UEFI loads the image itself, whose URL DHCP tells, into a disk in memory.
     UefiHttp,
+    /// A USB CD for 64-bit Arm, as virtual media are there: UEFI, El Torito, GRUB.
+    ArmDisc,
+    /// A USB stick for it. This firmware follows El Torito there, too: these images have no partition table.
+    ArmStick,
+    /// A SCSI CD for IBM Z: El Torito, whose boot image is the kernel.
+    MainframeDisc,
+    /// A SCSI CD for POWER: Open Firmware, `ppc/bootinfo.txt`, GRUB.
+    PowerDisc,
 }
 
 impl Start {
     fn has_efi(self) -> bool {
-        !matches!(self, Self::BiosDisc | Self::BiosStick | Self::BiosNetwork)
+        let is_bios = matches!(self, Self::BiosDisc | Self::BiosStick | Self::BiosNetwork);
+        !is_bios && matches!(self.architecture(), Architecture::X86_64 | Architecture::Aarch64)
     }
 
     /// Whether the firmware is to find the EFI partition by a partition table.
     pub(crate) fn is_from_partition(self) -> bool {
         matches!(self, Self::UefiPartition | Self::UefiGpt)
+    }
+
+    /// The processor of the machine.
+    pub(crate) fn architecture(self) -> Architecture {
+        match self {
+            Self::ArmDisc | Self::ArmStick => Architecture::Aarch64,
+            Self::MainframeDisc => Architecture::S390x,
+            Self::PowerDisc => Architecture::Ppc64le,
+            _ => Architecture::X86_64,
+        }
+    }
+
+    fn machine(self) -> &'static [&'static str] {
+        match self.architecture() {
+            Architecture::Aarch64 => &["-machine", "virt", "-cpu", "cortex-a72"],
+            Architecture::S390x => &["-machine", "s390-ccw-virtio"],
+            // What is switched off, software emulation does not have.
+            Architecture::Ppc64le => {
+                &["-machine", "pseries,cap-cfpc=broken,cap-sbbc=broken,cap-ibs=broken,cap-ccf-assist=off"]
+            }
+            Architecture::X86_64 => &["-machine", "q35", "-vga", "std"],
+        }
     }
 
     pub(crate) fn has_medium(self) -> bool {
@@ -71,6 +105,8 @@ impl Start {
     pub(crate) fn loader(self) -> Loader {
         match self {
             Self::BiosNetwork | Self::UefiNetwork => Loader::Ipxe,
+            Self::MainframeDisc => Loader::Firmware,
+            Self::PowerDisc => Loader::Grub,
             _ if self.has_efi() => Loader::Grub,
             _ => Loader::Isolinux,
         }
@@ -79,7 +115,12 @@ impl Start {
     /// Where Linux has the image.
     pub(crate) fn device(self) -> &'static str {
         match self {
-            Self::BiosDisc | Self::UefiDisc | Self::SecureDisc => "/dev/sr",
+            Self::BiosDisc
+            | Self::UefiDisc
+            | Self::SecureDisc
+            | Self::ArmDisc
+            | Self::MainframeDisc
+            | Self::PowerDisc => "/dev/sr",
             Self::UefiHttp => "/dev/pmem",
             _ => "/dev/sda",
         }
@@ -106,12 +147,12 @@ impl<'a> Setup<'a> {
 
     fn command(&self) -> Command {
         let mut command = Command::new(&self.programs.qemu);
-        command.args(["-accel", "tcg", "-machine", "q35", "-m", "768", "-nodefaults", "-no-reboot"]);
-        command.args(["-display", "none", "-vga", "std", "-serial", "stdio"]);
-        if self.start == Start::SecureDisc {
-            self.add_secure_firmware(&mut command);
-        } else if self.start.has_efi() {
-            command.arg("-bios").arg(&self.programs.firmware);
+        command.args(["-accel", "tcg", "-m", "768", "-nodefaults", "-no-reboot"]);
+        command.args(["-display", "none", "-serial", "stdio"]).args(self.start.machine());
+        match (&self.programs.secure, &self.programs.firmware) {
+            (Some(secure), _) if self.start == Start::SecureDisc => add_secure_firmware(&mut command, secure),
+            (_, Some(firmware)) if self.start.has_efi() => _ = command.arg("-bios").arg(firmware),
+            _ => {}
         }
         if self.start.has_medium() {
             self.add_medium(&mut command);
@@ -122,21 +163,22 @@ impl<'a> Setup<'a> {
         command
     }
 
-    /// Firmware that keeps its variables from everybody but itself. Changes of them are for this boot alone.
-    fn add_secure_firmware(&self, command: &mut Command) {
-        let (code, variables) = (&self.programs.secure_firmware, &self.programs.secure_variables);
-        command.args(["-machine", "smm=on", "-global", "driver=cfi.pflash01,property=secure,value=on"]);
-        let code = format!("if=pflash,unit=0,format=raw,readonly=on,file={}", code.display());
-        let variables = format!("if=pflash,unit=1,format=raw,snapshot=on,file={}", variables.display());
-        command.args(["-drive", &code, "-drive", &variables]);
-    }
-
     fn add_medium(&self, command: &mut Command) {
         let drive = format!("if=none,id=image,format=raw,readonly=on,file={}", self.image.display());
         command.args(["-drive", &drive]);
         match self.start {
             Start::BiosDisc | Start::UefiDisc | Start::SecureDisc => {
                 command.args(["-device", "ide-cd,drive=image,bootindex=0"])
+            }
+            Start::ArmDisc => {
+                command.args(["-device", "qemu-xhci", "-device", "usb-bot,id=bot"]);
+                command.args(["-device", "scsi-cd,bus=bot.0,drive=image,bootindex=0"])
+            }
+            Start::MainframeDisc => {
+                command.args(["-device", "virtio-scsi-ccw", "-device", "scsi-cd,drive=image,bootindex=0"])
+            }
+            Start::PowerDisc => {
+                command.args(["-device", "spapr-vscsi", "-device", "scsi-cd,drive=image,bootindex=0"])
             }
             _ => command.args(["-device", "qemu-xhci", "-device", "usb-storage,drive=image,bootindex=0"]),
         };
@@ -157,9 +199,13 @@ impl<'a> Setup<'a> {
             command.args(["-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=no"]);
         }
         for (number, mac) in self.cards.iter().enumerate() {
-            let mut card = format!("virtio-net-pci,netdev=port{number},mac={mac}");
-            // Without its ROM, firmware loses no time there.
-            card += if self.start.loader() == Loader::Ipxe { "" } else { ",romfile=" };
+            let is_mainframe = self.start.architecture() == Architecture::S390x;
+            let kind = if is_mainframe { "virtio-net-ccw" } else { "virtio-net-pci" };
+            let mut card = format!("{kind},netdev=port{number},mac={mac}");
+            if self.start.loader() != Loader::Ipxe && !is_mainframe {
+                // Without its ROM, firmware loses no time there.
+                card += ",romfile=";
+            }
             if !self.start.has_medium() {
                 card += &format!(",bootindex={number}");
             }
@@ -187,12 +233,22 @@ impl<'a> Setup<'a> {
     }
 }
 
-/// The boot loaders of a PC.
+/// Firmware that keeps its variables from everybody but itself. Changes of them are for this boot alone.
+fn add_secure_firmware(command: &mut Command, firmware: &SecureFirmware) {
+    command.args(["-machine", "smm=on", "-global", "driver=cfi.pflash01,property=secure,value=on"]);
+    let code = format!("if=pflash,unit=0,format=raw,readonly=on,file={}", firmware.code.display());
+    let variables = format!("if=pflash,unit=1,format=raw,snapshot=on,file={}", firmware.variables.display());
+    command.args(["-drive", &code, "-drive", &variables]);
+}
+
+/// The boot loaders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Loader {
     Isolinux,
     Grub,
     Ipxe,
+    /// None: the firmware loads the kernel.
+    Firmware,
 }
 
 /// What a boot left behind.

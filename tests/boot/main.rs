@@ -6,7 +6,8 @@
 //!
 //! Needed are the packages `qemu-system-x86 qemu-block-extra ovmf isolinux syslinux-common grub-efi-amd64-bin grub-common mtools cpio
 //! busybox-static`, for [`served`] `ipxe-qemu squashfs-tools ignition shim-signed grub-efi-amd64-signed` as well, and a kernel
-//! that `KINDLING_BOOT_KERNEL` names, with its modules where its package has them; without them everything here is skipped.
+//! that `KINDLING_BOOT_KERNEL` names, with its modules where its package has them; without them everything here is skipped. For
+//! other machines than PCs, it is what [`system`] says.
 
 #![allow(
     clippy::unwrap_used,
@@ -28,9 +29,10 @@ mod proxy_dhcp;
 mod served;
 #[path = "../support/mod.rs"]
 mod support;
+mod system;
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use fixtures::{Architecture, Era, Recipe};
 use isogen::{Archive, BaseImage, Source, initrd};
@@ -60,8 +62,8 @@ struct Base {
 }
 
 impl Base {
-    fn new() -> Option<Self> {
-        let recipe = Recipe::new(Architecture::X86_64, Era::E2024_12);
+    fn new(architecture: Architecture) -> Option<Self> {
+        let recipe = Recipe::new(architecture, Era::E2024_12);
         let (programs, parts) = parts::collect(&recipe)?;
         Some(Self::of(programs, recipe.boot_parts(parts)))
     }
@@ -75,9 +77,24 @@ impl Base {
     }
 }
 
+/// One base for each processor, made when it is needed.
+struct Bases([OnceLock<Option<Base>>; Architecture::ALL.len()], fn(Architecture) -> Option<Base>);
+
+impl Bases {
+    const fn new(make: fn(Architecture) -> Option<Base>) -> Self {
+        Self([const { OnceLock::new() }; Architecture::ALL.len()], make)
+    }
+
+    fn of(&self, architecture: Architecture) -> Option<&Base> {
+        let place = Architecture::ALL.iter().position(|known| *known == architecture).unwrap();
+        self.0[place].get_or_init(|| self.1(architecture)).as_ref()
+    }
+}
+
+static BASES: Bases = Bases::new(Base::new);
+
 fn base() -> Option<&'static Base> {
-    static BASE: LazyLock<Option<Base>> = LazyLock::new(Base::new);
-    BASE.as_ref()
+    BASES.of(Architecture::X86_64)
 }
 
 fn digest(bytes: &[u8]) -> String {
@@ -86,7 +103,7 @@ fn digest(bytes: &[u8]) -> String {
 
 /// Boots a product in one way and compares.
 fn check(name: &'static str, product: fn(&BaseImage) -> Product, start: Start) {
-    let Some(base) = base() else { return };
+    let Some(base) = BASES.of(start.architecture()) else { return };
     let cell = Cell::begin("made", name, start);
     let product = product(&base.image);
     let mut bytes = product.plan.read_all(1 << 30).unwrap();
@@ -128,6 +145,7 @@ fn command_line(product: &Product, loader: Loader) -> String {
             format!("BOOT_IMAGE={KERNEL} initrd={initrds} {}", product.kargs)
         }
         Loader::Grub => format!("BOOT_IMAGE={KERNEL} {}", product.kargs.replace('"', "")),
+        Loader::Firmware => product.kargs.clone(),
         Loader::Ipxe => panic!("iPXE boots no image"),
     }
 }
@@ -177,6 +195,47 @@ boots! {
     minimal_laid_out_anew
     with_moved_boot_images
     with_replaced_boot_image
+}
+
+/// The same on another processor, for what is another thing there: this boot image holds kernel, arguments and Ignition area.
+mod mainframe {
+    use super::{Start, check, products};
+
+    #[test]
+    #[ignore = "of the whole matrix"]
+    fn unchanged() {
+        check("unchanged", products::unchanged, Start::MainframeDisc);
+    }
+
+    #[test]
+    #[ignore = "of the whole matrix"]
+    fn edited_in_place() {
+        check("edited_in_place", products::edited_in_place, Start::MainframeDisc);
+    }
+
+    #[test]
+    #[ignore = "of the whole matrix"]
+    fn with_large_archive() {
+        check("with_large_archive", products::with_large_archive, Start::MainframeDisc);
+    }
+
+    #[test]
+    #[ignore = "of the whole matrix"]
+    fn minimal_as_described() {
+        check("minimal_as_described", products::minimal_as_described, Start::MainframeDisc);
+    }
+
+    #[test]
+    #[ignore = "of the whole matrix"]
+    fn minimal_laid_out_anew() {
+        check("minimal_laid_out_anew", products::minimal_laid_out_anew, Start::MainframeDisc);
+    }
+
+    #[test]
+    #[ignore = "of the whole matrix"]
+    fn with_further_initrd() {
+        check("with_further_initrd", products::with_further_initrd, Start::MainframeDisc);
+    }
 }
 
 /// What the other ways of starting do not read: the GPT of an image as it came, and of one in which all has moved.

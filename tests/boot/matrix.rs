@@ -8,13 +8,15 @@ use std::sync::Mutex;
 
 use crate::machine::Start;
 use crate::parts::Programs;
+use crate::system;
 
 /// What comes before the tables, and what no run can tell.
 const INTRODUCTION: &str = include_str!("matrix.md");
 /// The packages of Debian whose versions matter.
-const PACKAGES: [&str; 11] = [
+const PACKAGES: [&str; 12] = [
     "seabios",
     "ovmf",
+    "qemu-efi-aarch64",
     "ipxe-qemu",
     "isolinux",
     "grub-efi-amd64-bin",
@@ -53,6 +55,11 @@ impl Column {
             (Start::BiosNetwork, _) => "BIOS, iPXE",
             (Start::UefiNetwork, _) => "UEFI, iPXE",
             (Start::UefiHttp, _) => "UEFI HTTP boot",
+            (Start::ArmDisc, false) => "aarch64 UEFI, USB CD",
+            (Start::ArmDisc, true) => "aarch64 UEFI, USB CD over HTTP",
+            (Start::MainframeDisc, _) => "s390x, CD",
+            (Start::PowerDisc, _) => "ppc64le, CD",
+            (Start::ArmStick, _) => "aarch64 UEFI, USB stick",
         }
     }
 }
@@ -122,14 +129,12 @@ fn versions(programs: &Programs) -> Vec<String> {
         let output = command.output().ok().filter(|output| output.status.success())?;
         Some(String::from_utf8_lossy(&output.stdout).lines().next()?.trim().to_owned())
     };
-    let kernel = std::env::var_os("KINDLING_BOOT_KERNEL").unwrap_or_default();
-    let kernel = Path::new(&kernel).file_name().unwrap_or_default().to_string_lossy().into_owned();
     let package = |name: &&str| {
         let version = first_line(Command::new("dpkg-query").args(["-W", "-f", "${Version}", name]))?;
         Some(format!("{name} {version}"))
     };
     let qemu = first_line(Command::new(&programs.qemu).arg("--version"));
-    qemu.into_iter().chain(PACKAGES.iter().filter_map(package)).chain([kernel]).collect()
+    qemu.into_iter().chain(PACKAGES.iter().filter_map(package)).chain(system::kernels()).collect()
 }
 
 #[test]

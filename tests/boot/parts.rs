@@ -1,61 +1,60 @@
 //! What the images boot with: a kernel, an initramfs that tells what arrived, and the boot loaders.
 //!
-//! All of it comes from packages of Debian (or Ubuntu), most from where they are installed. The kernel does not:
-//! `KINDLING_BOOT_KERNEL` names its file, since reading the one in `/boot` is not for everybody.
+//! All of it comes from packages of Debian (or Ubuntu); [`System`] knows where they are.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use fixtures::{BootParts, Recipe};
+use fixtures::{Architecture, BootParts, Recipe};
 
 use crate::kernel;
-use crate::support::{Run, Scratch, require_file, require_path, require_tool};
+use crate::support::{Run, Scratch, require_file, require_tool};
+use crate::system::System;
 
 const ISOLINUX: &str = "/usr/lib/ISOLINUX/isolinux.bin";
 const DISK_BOOT_CODE: &str = "/usr/lib/ISOLINUX/isohdpfx.bin";
 const ISOLINUX_MODULES: &str = "/usr/lib/syslinux/modules/bios";
 const FIRMWARE: &str = "/usr/share/ovmf/OVMF.fd";
+const ARM_FIRMWARE: &str = "/usr/share/qemu-efi-aarch64/QEMU_EFI.fd";
 const SECURE_FIRMWARE: &str = "/usr/share/OVMF/OVMF_CODE_4M.secboot.fd";
 const SECURE_VARIABLES: &str = "/usr/share/OVMF/OVMF_VARS_4M.ms.fd";
 const SIGNED_SHIM: &str = "/usr/lib/shim/shimx64.efi.signed";
 /// It has its config in `EFI/debian` of the volume.
 const SIGNED_GRUB: &str = "/usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed";
-const GRUB_MODULES: &str = "/usr/lib/grub/x86_64-efi";
 
 /// The modules of isolinux that real images have beside it.
 const MODULES: [&str; 4] = ["ldlinux.c32", "libcom32.c32", "libutil.c32", "vesamenu.c32"];
 
 /// Ignition's engine.
-const IGNITION: &str = "/usr/lib/dracut/modules.d/30ignition/ignition";
+const IGNITION: &str = "usr/lib/dracut/modules.d/30ignition/ignition";
 /// What `apply.sh` uses of busybox.
 const BUSYBOX_APPLETS: [&str; 10] =
     ["sh", "cat", "cp", "cut", "find", "mkdir", "sed", "sha256sum", "stat", "tail"];
 
 /// What sets networks up in a real initramfs, and where it is there and here.
 const NETWORK_PROGRAMS: [(&str, &str); 2] = [
-    ("usr/sbin/NetworkManager", "/usr/sbin/NetworkManager"),
-    ("usr/lib/systemd/systemd-udevd", "/usr/bin/udevadm"),
+    ("usr/sbin/NetworkManager", "usr/sbin/NetworkManager"),
+    ("usr/lib/systemd/systemd-udevd", "usr/bin/udevadm"),
 ];
 
 /// What real GRUB images have built in, as far as the configs need it.
-const GRUB_BUILT_IN: [&str; 14] = [
-    "all_video",
+const GRUB_BUILT_IN: [&str; 11] = [
     "configfile",
     "echo",
     "eval",
-    "fat",
     "gzio",
     "iso9660",
     "linux",
     "normal",
-    "part_gpt",
     "part_msdos",
     "search",
     "search_label",
     "test",
 ];
+const GRUB_BUILT_IN_FOR_EFI: [&str; 3] = ["all_video", "fat", "part_gpt"];
 
 /// What GRUB does first. Started by El Torito, it finds its config where it was told to look, on the volume; started from
 /// the EFI partition, beside itself: that config is the stub. (Its first parser knows no conditions; `eval` calls the other.)
@@ -68,30 +67,63 @@ const EFI_PARTITION_SECTORS: u32 = 16_384;
 #[derive(Debug)]
 pub(crate) struct Programs {
     pub(crate) qemu: PathBuf,
-    /// UEFI for a PC.
-    pub(crate) firmware: PathBuf,
-    /// The same for Secure Boot, and its variables with the keys that PCs are sold with.
-    pub(crate) secure_firmware: PathBuf,
-    pub(crate) secure_variables: PathBuf,
+    /// UEFI for this machine, where QEMU does not bring the firmware.
+    pub(crate) firmware: Option<PathBuf>,
+    /// The same for Secure Boot, on a PC.
+    pub(crate) secure: Option<SecureFirmware>,
+}
+
+#[derive(Debug)]
+pub(crate) struct SecureFirmware {
+    pub(crate) code: PathBuf,
+    /// With the keys that PCs are sold with.
+    pub(crate) variables: PathBuf,
 }
 
 /// Everything, or nothing and a notice where something is missing.
 pub(crate) fn collect(recipe: &Recipe) -> Option<(Programs, BootParts)> {
-    let programs = Programs {
-        qemu: require_tool("qemu-system-x86_64")?,
-        firmware: require_file(FIRMWARE)?,
-        secure_firmware: require_file(SECURE_FIRMWARE)?,
-        secure_variables: require_file(SECURE_VARIABLES)?,
+    let system = System::of(recipe.architecture())?;
+    let common = BootParts {
+        kernel: fs::read(&system.kernel).unwrap(),
+        initramfs: initramfs(&system)?,
+        ..BootParts::default()
     };
-    let parts = BootParts {
-        kernel: fs::read(require_path("KINDLING_BOOT_KERNEL")?).unwrap(),
-        initramfs: initramfs()?,
-        efi_partition: efi_partition(recipe)?,
-        isolinux: isolinux()?,
-        vendor: None,
-        disk_boot_code: fs::read(require_file(DISK_BOOT_CODE)?).unwrap(),
+    match recipe.architecture() {
+        Architecture::X86_64 => {
+            let (isolinux, disk_boot_code) = (isolinux()?, disk_boot_code()?);
+            let efi_partition = efi_partition(recipe, &system)?;
+            Some((pc()?, BootParts { efi_partition, isolinux, disk_boot_code, ..common }))
+        }
+        Architecture::Aarch64 => {
+            let programs = other("qemu-system-aarch64", Some(ARM_FIRMWARE))?;
+            Some((programs, BootParts { efi_partition: efi_partition(recipe, &system)?, ..common }))
+        }
+        Architecture::Ppc64le => {
+            let power_loader = power_loader(recipe, &system)?;
+            Some((other("qemu-system-ppc64", None)?, BootParts { power_loader, ..common }))
+        }
+        Architecture::S390x => Some((other("qemu-system-s390x", None)?, common)),
+    }
+}
+
+fn pc() -> Option<Programs> {
+    let secure =
+        SecureFirmware { code: require_file(SECURE_FIRMWARE)?, variables: require_file(SECURE_VARIABLES)? };
+    let qemu = require_tool("qemu-system-x86_64")?;
+    Some(Programs { qemu, firmware: Some(require_file(FIRMWARE)?), secure: Some(secure) })
+}
+
+/// A machine that is no PC.
+fn other(qemu: &str, firmware: Option<&str>) -> Option<Programs> {
+    let firmware = match firmware {
+        Some(path) => Some(require_file(path)?),
+        None => None,
     };
-    Some((programs, parts))
+    Some(Programs { qemu: require_tool(qemu)?, firmware, secure: None })
+}
+
+fn disk_boot_code() -> Option<Vec<u8>> {
+    require_file(DISK_BOOT_CODE).map(|path| fs::read(path).unwrap())
 }
 
 fn isolinux() -> Option<BTreeMap<String, Vec<u8>>> {
@@ -105,19 +137,19 @@ fn isolinux() -> Option<BTreeMap<String, Vec<u8>>> {
 }
 
 /// An initramfs of two files: a static busybox, and a script that uses it.
-fn initramfs() -> Option<Vec<u8>> {
+fn initramfs(system: &System) -> Option<Vec<u8>> {
     let files = Files::new();
-    files.put("bin/busybox", fs::read(require_tool("busybox")?).unwrap());
+    files.put("bin/busybox", fs::read(system.program("busybox")?).unwrap());
     files.put("init", include_bytes!("init.sh"));
     files.archive()
 }
 
 /// The same with what the later stages need: `stages.sh` and modules of the kernel.
-pub(crate) fn with_stages(mut parts: BootParts) -> Option<BootParts> {
+pub(crate) fn with_stages(mut parts: BootParts, system: &System) -> Option<BootParts> {
     let files = Files::new();
     files.put("stages.sh", include_bytes!("stages.sh"));
     let mut order = String::new();
-    for (name, bytes) in kernel::modules()? {
+    for (name, bytes) in kernel::modules(system)? {
         files.put(&format!("modules/{name}.ko"), bytes);
         order.push_str(&format!("{name}\n"));
     }
@@ -127,10 +159,10 @@ pub(crate) fn with_stages(mut parts: BootParts) -> Option<BootParts> {
 }
 
 /// The same with the real NetworkManager, and udev, which tells it what devices there are.
-pub(crate) fn with_network_manager(mut parts: BootParts) -> Option<BootParts> {
+pub(crate) fn with_network_manager(mut parts: BootParts, system: &System) -> Option<BootParts> {
     let files = Files::new();
     for (path, program) in NETWORK_PROGRAMS {
-        files.put_program(path, &require_file(program)?)?;
+        files.put_program(path, &system.file(program)?, system)?;
     }
     parts.initramfs.extend(files.archive()?);
     Some(parts)
@@ -151,11 +183,9 @@ impl Files {
     }
 
     /// A program with the libraries that it is linked with.
-    fn put_program(&self, path: &str, program: &Path) -> Option<()> {
-        let ldd = require_tool("ldd")?;
-        let linked = Run::new(ldd, self.0.folder()).args([program]).output().printed();
-        for library in linked.split_whitespace().filter(|word| word.starts_with('/')) {
-            self.put(library.strip_prefix('/')?, fs::read(library).unwrap());
+    fn put_program(&self, path: &str, program: &Path, system: &System) -> Option<()> {
+        for (path, library) in system.libraries(program)? {
+            self.put(&path, fs::read(library).unwrap());
         }
         self.put(path, fs::read(program).unwrap());
         Some(())
@@ -174,15 +204,15 @@ impl Files {
 }
 
 /// A root file system with Ignition and the programs that it calls, squashed.
-pub(crate) fn root_file_system() -> Option<Vec<u8>> {
+pub(crate) fn root_file_system(system: &System) -> Option<Vec<u8>> {
     let files = Files::new();
-    files.put("bin/busybox", fs::read(require_tool("busybox")?).unwrap());
+    files.put("bin/busybox", fs::read(system.program("busybox")?).unwrap());
     for name in BUSYBOX_APPLETS {
         std::os::unix::fs::symlink("busybox", files.0.path("root/bin").join(name)).unwrap();
     }
-    files.put_program("bin/ignition", &require_file(IGNITION)?)?;
-    for name in ["usr/sbin/useradd", "usr/sbin/usermod", "usr/sbin/groupadd"] {
-        files.put_program(name, &require_file(Path::new("/").join(name))?)?;
+    files.put_program("bin/ignition", &system.file(IGNITION)?, system)?;
+    for name in ["useradd", "usermod", "groupadd"] {
+        files.put_program(&format!("usr/sbin/{name}"), &system.program(name)?, system)?;
     }
     files.put("bin/setfiles", "#!/bin/sh\nexec cat\n");
     files.put("apply.sh", include_bytes!("apply.sh"));
@@ -211,16 +241,42 @@ pub(crate) fn with_signed_loaders(mut parts: BootParts, recipe: &Recipe) -> Opti
 }
 
 /// A FAT filesystem with GRUB in the place of shim, and the stub config.
-fn efi_partition(recipe: &Recipe) -> Option<Vec<u8>> {
-    let mkimage = require_tool("grub-mkimage")?;
-    require_file(Path::new(GRUB_MODULES).join("moddep.lst"))?;
+fn efi_partition(recipe: &Recipe, system: &System) -> Option<Vec<u8>> {
     let scratch = Scratch::new();
     scratch.write("EFI/BOOT/grub.cfg", recipe.efi_stub());
     scratch.write("first.cfg", GRUB_FIRST);
-    let output = "-O x86_64-efi -p /EFI/fedora -c first.cfg -o EFI/BOOT/BOOTX64.EFI";
-    let line = format!("{output} -d {GRUB_MODULES} {}", GRUB_BUILT_IN.join(" "));
-    Run::new(mkimage, scratch.folder()).args(line.split_whitespace()).output().success();
-    fat(&scratch, &["EFI/BOOT/BOOTX64.EFI", "EFI/BOOT/grub.cfg"])
+    let (platform, name) = match recipe.architecture() {
+        Architecture::Aarch64 => ("arm64-efi", "EFI/BOOT/BOOTAA64.EFI"),
+        _ => ("x86_64-efi", "EFI/BOOT/BOOTX64.EFI"),
+    };
+    let built_in = GRUB_BUILT_IN.into_iter().chain(GRUB_BUILT_IN_FOR_EFI).collect::<Vec<_>>().join(" ");
+    let options = format!("-p /EFI/fedora -c first.cfg -o {name} {built_in}");
+    grub(&scratch, system, platform, &options)?;
+    fat(&scratch, &[name, "EFI/BOOT/grub.cfg"])
+}
+
+/// GRUB as Open Firmware starts it from a CD. What it is told of the place that it was started from, it takes for the number of a
+/// partition.
+fn power_loader(recipe: &Recipe, system: &System) -> Option<Vec<u8>> {
+    let scratch = Scratch::new();
+    let volume = recipe.volume_id();
+    scratch.write(
+        "first.cfg",
+        format!("search --set=root --label \"{volume}\"\nset prefix=($root)/boot/grub\n"),
+    );
+    let options = format!("-p /boot/grub -c first.cfg -o powerpc.elf {}", GRUB_BUILT_IN.join(" "));
+    grub(&scratch, system, "powerpc-ieee1275", &options)?;
+    Some(scratch.read("powerpc.elf"))
+}
+
+/// Makes an image of GRUB for a platform.
+fn grub(scratch: &Scratch, system: &System, platform: &str, options: &str) -> Option<()> {
+    let mkimage = require_tool("grub-mkimage")?;
+    let modules = system.file(&format!("usr/lib/grub/{platform}/moddep.lst"))?;
+    let folder = [OsStr::new("-d"), modules.parent()?.as_os_str()];
+    let arguments = ["-O", platform].into_iter().chain(options.split_whitespace()).map(OsStr::new);
+    Run::new(mkimage, scratch.folder()).args(arguments.chain(folder)).output().success();
+    Some(())
 }
 
 /// A FAT filesystem with files of a folder.

@@ -20,7 +20,8 @@ use crate::matrix::{Cell, Column};
 use crate::over_http::has_client;
 use crate::parts::Programs;
 use crate::support::Scratch;
-use crate::{Base, INITRDS, KERNEL, digest, parts};
+use crate::system::System;
+use crate::{Base, Bases, INITRDS, KERNEL, digest, parts};
 use networks::Networks;
 use report::Report;
 pub(crate) use site::Site;
@@ -31,19 +32,20 @@ const ARGUMENT: &str = "served.by=kindling";
 /// Beside what boot loaders load of every image.
 const NETWORK_IMAGE: &str = "/images/assisted_installer_custom.img";
 
-/// The live image of the server.
+/// The live images of the server.
+static BASES: Bases = Bases::new(|architecture| {
+    let (programs, recipe, parts) = parts(architecture)?;
+    Some(Base::of(programs, recipe.boot_parts(parts)))
+});
+
 pub(crate) fn base() -> Option<&'static Base> {
-    static BASE: LazyLock<Option<Base>> = LazyLock::new(|| {
-        let (programs, recipe, parts) = parts()?;
-        Some(Base::of(programs, recipe.boot_parts(parts)))
-    });
-    BASE.as_ref()
+    BASES.of(Architecture::X86_64)
 }
 
 /// The same with signed boot loaders.
 pub(crate) fn signed_base() -> Option<&'static Base> {
     static BASE: LazyLock<Option<Base>> = LazyLock::new(|| {
-        let (programs, recipe, parts) = parts()?;
+        let (programs, recipe, parts) = parts(Architecture::X86_64)?;
         let parts = parts::with_signed_loaders(parts, &recipe)?;
         Some(Base::of(programs, recipe.boot_parts(parts)))
     });
@@ -53,17 +55,19 @@ pub(crate) fn signed_base() -> Option<&'static Base> {
 /// The same with the real NetworkManager in its initramfs.
 fn base_with_network_manager() -> Option<&'static Base> {
     static BASE: LazyLock<Option<Base>> = LazyLock::new(|| {
-        let (programs, recipe, parts) = parts()?;
-        Some(Base::of(programs, recipe.boot_parts(parts::with_network_manager(parts)?)))
+        let (programs, recipe, parts) = parts(Architecture::X86_64)?;
+        let parts = parts::with_network_manager(parts, &System::of(Architecture::X86_64)?)?;
+        Some(Base::of(programs, recipe.boot_parts(parts)))
     });
     BASE.as_ref()
 }
 
-fn parts() -> Option<(Programs, Recipe, BootParts)> {
-    let recipe = Recipe::new(Architecture::X86_64, Era::E2024_12);
+fn parts(architecture: Architecture) -> Option<(Programs, Recipe, BootParts)> {
+    let system = System::of(architecture)?;
+    let recipe = Recipe::new(architecture, Era::E2024_12);
     let (programs, parts) = parts::collect(&recipe)?;
-    let recipe = recipe.filesystem_contents(Filesystem::Squashfs, parts::root_file_system()?);
-    Some((programs, recipe, parts::with_stages(parts)?))
+    let recipe = recipe.filesystem_contents(Filesystem::Squashfs, parts::root_file_system(&system)?);
+    Some((programs, recipe, parts::with_stages(parts, &system)?))
 }
 
 /// An image that the server makes.
@@ -139,14 +143,20 @@ fn check(wanted: Wanted, column: Column) {
     let base = match wanted.networks {
         _ if is_secure => signed_base(),
         Networks::Bonded => base_with_network_manager(),
-        Networks::Lease | Networks::Static => base(),
+        Networks::Lease | Networks::Static => BASES.of(column.start.architecture()),
     };
     let Some(base) = base else { return };
     if column.is_remote && !has_client(&base.programs.qemu) {
         return;
     }
     let cell = Cell::begin("served", wanted.name, column);
-    let site = Site::start(&base.recipe.build(), &wanted.properties());
+    let mut properties = wanted.properties();
+    properties["cpu_architecture"] = base.recipe.architecture().to_string().into();
+    if base.recipe.architecture() == Architecture::S390x {
+        // The service refuses to change them there.
+        properties.as_object_mut().unwrap().remove("kernel_arguments");
+    }
+    let site = Site::start(&base.recipe.build(), &properties);
     let image = match column {
         _ if !column.start.has_medium() => PathBuf::from(site.machines_url(wanted.file)),
         Column { is_remote: true, .. } => PathBuf::from(site.file_url(wanted.file)),
@@ -192,11 +202,13 @@ fn check_arguments(site: &Site, wanted: Wanted, start: Start, boot: &Boot) {
             Loader::Isolinux => {
                 format!("BOOT_IMAGE={KERNEL} initrd={} {arguments}", wanted.initrds().join(","))
             }
+            Loader::Firmware => arguments,
             _ => format!("BOOT_IMAGE={KERNEL} {}", arguments.replace('"', "")),
         }
     };
     assert_eq!(boot.facts.command_line, expected);
-    assert!(expected.split(' ').any(|argument| argument == ARGUMENT), "{expected}");
+    let has_argument = expected.split(' ').any(|argument| argument == ARGUMENT);
+    assert_eq!(has_argument, start.architecture() != Architecture::S390x, "{expected}");
     assert_eq!(expected.replace('"', "").contains(&rootfs_url), wanted.is_minimal(), "{expected}");
 }
 
@@ -287,6 +299,13 @@ boots! {
         bios_disc_over_http: BiosDisc true
         uefi_disc_over_http: UefiDisc true
         uefi_http: UefiHttp false
+        arm_disc: ArmDisc false
+        #[ignore = "of the whole matrix"]
+        arm_stick: ArmStick false
+        #[ignore = "of the whole matrix"]
+        mainframe_disc: MainframeDisc false
+        #[ignore = "of the whole matrix"]
+        power_disc: PowerDisc false
     }
     full_with_a_large_config: FULL_LAID_OUT_ANEW {
         bios_disc: BiosDisc false
@@ -302,6 +321,9 @@ boots! {
         uefi_disc_over_http: UefiDisc true
         #[ignore = "of the whole matrix"]
         uefi_http: UefiHttp false
+        arm_disc: ArmDisc false
+        #[ignore = "of the whole matrix"]
+        power_disc: PowerDisc false
     }
     minimal: MINIMAL {
         bios_disc: BiosDisc false
@@ -317,6 +339,9 @@ boots! {
         uefi_disc_over_http: UefiDisc true
         #[ignore = "of the whole matrix"]
         uefi_http: UefiHttp false
+        arm_disc: ArmDisc false
+        #[ignore = "of the whole matrix"]
+        power_disc: PowerDisc false
     }
     minimal_with_static_network: MINIMAL_LAID_OUT_ANEW {
         bios_disc: BiosDisc false
@@ -328,6 +353,13 @@ boots! {
         bios_disc_over_http: BiosDisc true
         uefi_disc_over_http: UefiDisc true
         uefi_http: UefiHttp false
+        arm_disc: ArmDisc false
+        #[ignore = "of the whole matrix"]
+        arm_stick: ArmStick false
+        #[ignore = "of the whole matrix"]
+        arm_disc_over_http: ArmDisc true
+        #[ignore = "of the whole matrix"]
+        power_disc: PowerDisc false
     }
     minimal_with_bond_and_vlan: MINIMAL_BONDED {
         #[ignore = "of the whole matrix"]

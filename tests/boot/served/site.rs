@@ -25,12 +25,13 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// A site with one live image and one infra-env of these properties.
+    /// A site with one live image and one infra-env of these properties; its processor is that of the image.
     pub(crate) fn start(live_image: &[u8], properties: &Value) -> Self {
         let scratch = Scratch::new();
         let base = scratch.write("base.iso", live_image);
+        let architecture = properties["cpu_architecture"].as_str().unwrap_or("x86_64");
         let images = json!([{
-            "openshift_version": "4.17", "cpu_architecture": "x86_64", "version": VERSION,
+            "openshift_version": "4.17", "cpu_architecture": architecture, "version": VERSION,
             "url": format!("file://{}", base.display()),
         }]);
         let tap = Tap::start();
