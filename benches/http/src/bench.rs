@@ -18,7 +18,7 @@ use crate::report::Report;
 use crate::servers::{
     Contestant, Kind, NGINX, Place, Transport, at_url, length, parse_url, start_kindling, start_nginx,
 };
-use crate::work::{self, Task, Work};
+use crate::work::{Task, Work};
 use crate::{base, calibration, certificate, infra_env, interrupt, traces};
 
 const SUBJECT: &str = "kindling";
@@ -50,7 +50,7 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
         bench.rival = Some(parse_url(url, options.ca.as_deref())?);
     }
     eprintln!("Measuring what the client can do");
-    ensure!(!work::chosen(options.only.as_deref()).is_empty(), "there is no such work: {:?}", options.only);
+    ensure!(!options.works().is_empty(), "there is no such work: {:?}", options.only);
     bench.report.calibration = calibration::measure(options.rootfs_len(), options.time())?;
     for transport in [Transport::Plain, Transport::Tls] {
         bench.over(transport)?;
@@ -127,7 +127,7 @@ struct Bench<'a> {
 impl Bench<'_> {
     /// Everything over one transport.
     fn over(&mut self, transport: Transport) -> Result<()> {
-        let mut works = work::chosen(self.options.only.as_deref());
+        let mut works = self.options.works();
         works.retain(|work| work.transport == transport);
         let is_the_rivals = self.rival.as_ref().is_none_or(|(_, of)| *of == transport);
         if works.is_empty() || !is_the_rivals {
@@ -203,7 +203,9 @@ impl Bench<'_> {
         eprintln!("{}: {}", line.key, line.title);
         for round in 0..=self.options.rounds() {
             let is_warm_up = round == 0;
-            if is_warm_up && matches!(work.task, Task::SlowReaders { .. }) {
+            // What a server keeps for readers is what it takes at first.
+            let is_cold = self.options.quick || matches!(work.task, Task::SlowReaders { .. });
+            if is_warm_up && is_cold {
                 continue;
             }
             let time = if is_warm_up { self.options.time().min(WARM_UP) } else { self.options.time() };

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::Parser;
 
+use crate::work::{self, Size, Work};
+
 /// Kindling beside nginx, or beside another server, over HTTP: a per-cluster image against the same bytes in a file.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "bench-http")]
@@ -80,8 +82,13 @@ impl Options {
     }
 
     pub(crate) fn rootfs_len(&self) -> u64 {
-        let mib = if self.quick { 64 } else { u64::from(self.image_mib) };
+        let mib = if self.quick { 32 } else { u64::from(self.image_mib) };
         mib << 20
+    }
+
+    /// What is to be done.
+    pub(crate) fn works(&self) -> Vec<Work> {
+        work::chosen(self.only.as_deref(), if self.quick { Size::Small } else { Size::Full })
     }
 
     /// The command that makes such a run elsewhere: without names of files, which are nobody else's.

@@ -86,8 +86,22 @@ impl fmt::Display for Task {
     }
 }
 
+/// How much of each there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Size {
+    Full,
+    /// To see that it runs.
+    Small,
+}
+
+impl Size {
+    fn of(self, full: usize) -> usize {
+        if self == Self::Full { full } else { full / 10 }
+    }
+}
+
 /// All there is to do over one transport.
-fn all(transport: Transport) -> Vec<Work> {
+fn all(transport: Transport, size: Size) -> Vec<Work> {
     let mut tasks = Vec::new();
     if transport == Transport::Plain {
         tasks.push(Task::Start);
@@ -100,16 +114,20 @@ fn all(transport: Transport) -> Vec<Work> {
     if transport == Transport::Plain {
         tasks.extend([1, 32].map(|machines| Task::Replay { machines }));
     }
-    tasks.push(Task::SlowReaders { readers: 1000 });
+    tasks.push(Task::SlowReaders { readers: size.of(1000) });
     if transport == Transport::Plain {
-        tasks.extend([Task::NewImages { images: 200 }, Task::PostToFirstByte { images: 20 }]);
+        tasks.extend([
+            Task::NewImages { images: size.of(200) },
+            Task::PostToFirstByte { images: size.of(50) },
+        ]);
     }
     tasks.into_iter().map(|task| Work { transport, task }).collect()
 }
 
 /// What of all work is to be done: what has exactly this key, or else what has it in its key.
-pub(crate) fn chosen(only: Option<&str>) -> Vec<Work> {
-    let mut works: Vec<Work> = [Transport::Plain, Transport::Tls].into_iter().flat_map(all).collect();
+pub(crate) fn chosen(only: Option<&str>, size: Size) -> Vec<Work> {
+    let mut works: Vec<Work> =
+        [Transport::Plain, Transport::Tls].into_iter().flat_map(|transport| all(transport, size)).collect();
     if let Some(only) = only {
         let is_key = works.iter().any(|work| work.key() == only);
         works.retain(|work| if is_key { work.key() == only } else { work.key().contains(only) });
@@ -123,7 +141,7 @@ mod tests {
 
     #[test]
     fn keys_and_titles_are_all_different() {
-        let works = chosen(None);
+        let works = chosen(None, Size::Full);
         for name in [|work: &Work| work.key(), |work: &Work| work.title()] {
             let mut names: Vec<String> = works.iter().map(name).collect();
             names.sort();
@@ -141,7 +159,7 @@ mod tests {
 
     #[test]
     fn work_is_chosen_by_its_key_or_a_part_of_it() {
-        let keys = |only| chosen(Some(only)).into_iter().map(Work::key).collect::<Vec<_>>();
+        let keys = |only| chosen(Some(only), Size::Full).into_iter().map(Work::key).collect::<Vec<_>>();
         assert_eq!(keys("http-stream-1"), ["http-stream-1"]);
         assert_eq!(keys("stream-1"), ["http-stream-1", "http-stream-16", "tls-stream-1"]);
         assert!(keys("nothing").is_empty());
