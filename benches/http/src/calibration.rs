@@ -67,14 +67,19 @@ pub(crate) fn measure(total: u64, time: Duration) -> Result<Vec<Line>> {
 }
 
 /// Threads that answer, one for each connection, until this is dropped.
-struct Server {
+pub(crate) struct Server {
     port: u16,
     ends: Arc<AtomicBool>,
     listener: Option<JoinHandle<()>>,
 }
 
 impl Server {
-    fn start(total: u64) -> Result<Self> {
+    /// Listens, and answers with a file of so many bytes.
+    ///
+    /// # Errors
+    ///
+    /// When the system does not let it.
+    pub(crate) fn start(total: u64) -> Result<Self> {
         let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let port = socket.local_addr()?.port();
         let ends = Arc::new(AtomicBool::new(false));
@@ -93,7 +98,7 @@ impl Server {
         Ok(Self { port, ends, listener: Some(listener) })
     }
 
-    fn target(&self) -> Target {
+    pub(crate) fn target(&self) -> Target {
         let address = (Ipv4Addr::LOCALHOST, self.port).into();
         Target { address, authority: format!("127.0.0.1:{}", self.port), path: "/".to_owned(), tls: None }
     }

@@ -114,3 +114,32 @@ impl Drop for Process {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Process {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdout(Stdio::piped());
+        Process::start("a shell", &mut command, log.path()).unwrap()
+    }
+
+    #[test]
+    fn a_process_ends_with_its_holder() {
+        let mut process = shell("echo first; echo second; exec sleep 600");
+        assert_eq!(process.first_line().unwrap(), "first");
+        process.check().unwrap();
+        let folder = format!("/proc/{}", process.pid());
+        assert!(Path::new(&folder).exists());
+        drop(process);
+        assert!(!Path::new(&folder).exists());
+    }
+
+    #[test]
+    fn a_process_that_says_nothing_and_ends_is_an_error() {
+        let error = shell("exit 3").first_line().unwrap_err();
+        assert!(error.to_string().starts_with("a shell"), "{error}");
+    }
+}

@@ -252,7 +252,8 @@ pub(crate) fn length(target: &Target) -> Result<u64> {
     let mut connection = Connection::open(target)?;
     let mut request = Vec::new();
     write_get(&mut request, target, Some((0, 0)));
-    let answer = connection.ask(&request, Wanted::Status(206), &mut Sink::Discard)?;
+    let about = || format!("asking {} for the first byte of {}", target.authority, target.path);
+    let answer = connection.ask(&request, Wanted::Status(206), &mut Sink::Discard).with_context(about)?;
     let range = answer.head().and_then(|head| head.content_range);
     let ContentRange { total, .. } = range.with_context(|| format!("{}: no Content-Range", target.path))?;
     Ok(total)

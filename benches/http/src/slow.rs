@@ -74,3 +74,18 @@ impl Reader {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calibration::Server;
+
+    #[test]
+    fn every_reader_gets_a_bite() {
+        let server = Server::start(64 << 20).unwrap();
+        let plan = Plan { readers: 5, time: Duration::from_millis(30) };
+        let most = read(&server.target(), 64 << 20, std::process::id(), plan).unwrap();
+        assert!(most > 64 << 10, "{most}");
+        assert!(read(&server.target(), 63 << 20, std::process::id(), plan).is_err());
+    }
+}
