@@ -1,4 +1,5 @@
-//! What networks cost: the keyfiles of a host, the files of a set of hosts that is known but for one, and the checks.
+//! What networks cost: the keyfiles of a host and of a hundred that nobody knows, the files of a set of hosts that is known
+//! but for one, and the checks.
 //!
 //! `cargo run --release -p ignition --example ten_thousand_hosts` has the figures for whole sets, and for memory.
 
@@ -38,6 +39,12 @@ fn networks(criterion: &mut Criterion) {
     let hosts: Vec<HostNetwork> = (0..1000).map(host).collect();
     let cache = KeyfileCache::default();
     let generate = |hosts: &[HostNetwork]| Networks::generate(hosts, Generation::Keyfiles, &cache).unwrap();
+    let few = hosts.get(..100).unwrap();
+    criterion.bench_function("keyfiles of 100 new hosts", |b| {
+        b.iter(|| {
+            Networks::generate(black_box(few), Generation::Keyfiles, &KeyfileCache::default()).unwrap()
+        });
+    });
     generate(&hosts);
     let mut number = hosts.len();
     criterion.bench_function("keyfiles of 1,000 known hosts and a new one", |b| {

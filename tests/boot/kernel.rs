@@ -4,44 +4,41 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fixtures::Architecture;
-
-use crate::support::require_file;
 use crate::system::System;
 
 /// What a live system needs: its network, the medium that it came on wherever that is, and its root file system.
-const WANTED: [&str; 5] = ["virtio_net", "sr_mod", "sd_mod", "isofs", "loop"];
-/// What stands before that on machines of one kind.
-const OF_PC: [&str; 8] =
-    ["virtio_pci", "bonding", "8021q", "ahci", "xhci-pci", "usb-storage", "nfit", "nd_pmem"];
-const OF_ARM: [&str; 3] = ["virtio_pci", "xhci-pci", "usb-storage"];
-const OF_POWER: [&str; 2] = ["virtio_pci", "ibmvscsi"];
-const OF_MAINFRAME: [&str; 1] = ["virtio_scsi"];
-/// What mounts root file systems, behind all others.
-const ROOT: &str = "squashfs";
+const WANTED: [&str; 16] = [
+    "virtio_pci",
+    "virtio_net",
+    "bonding",
+    "8021q",
+    "virtio_scsi",
+    "sr_mod",
+    "xhci-pci",
+    "usb-storage",
+    "sd_mod",
+    "isofs",
+    "loop",
+    "squashfs",
+    // A PC's CD, and what its firmware loaded into memory.
+    "ahci",
+    "nfit",
+    "nd_pmem",
+    // A CD of POWER.
+    "ibmvscsi",
+];
 
-/// A module's file name and bytes.
+/// A module's name and bytes.
 pub(crate) type Module = (String, Vec<u8>);
 
-/// The modules, each behind those that it depends on. They are beside the kernel, where its package has them.
+/// The modules, each behind those that it depends on. What a kernel has built in is none of them, and neither is what is for
+/// other machines.
 pub(crate) fn modules(system: &System) -> Option<Vec<Module>> {
-    let release = system.kernel.file_name()?.to_str()?.split_once('-')?.1;
-    let folder = system.kernel.parent()?.parent()?.join("lib/modules").join(release);
-    require_file(folder.join("kernel/fs/squashfs/squashfs.ko"))?;
     let mut found = BTreeMap::new();
-    find(&folder.join("kernel"), &mut found);
-    let built_in = fs::read_to_string(folder.join("modules.builtin")).unwrap_or_default();
-    let own = match system.architecture {
-        Architecture::X86_64 => &OF_PC[..],
-        Architecture::Aarch64 => &OF_ARM,
-        Architecture::Ppc64le => &OF_POWER,
-        Architecture::S390x => &OF_MAINFRAME,
-    };
+    find(&system.modules()?, &mut found);
     let mut modules = Vec::new();
-    for name in own.iter().chain(&WANTED).chain([&ROOT]) {
-        if !built_in.lines().any(|path| path.ends_with(&format!("/{name}.ko"))) {
-            add(name, &found, &mut modules);
-        }
+    for name in WANTED {
+        add(name, &found, &mut modules);
     }
     Some(modules)
 }
@@ -67,7 +64,7 @@ fn add(name: &str, found: &BTreeMap<String, PathBuf>, modules: &mut Vec<Module>)
     if modules.iter().any(|(known, _)| *known == name) {
         return;
     }
-    let path = found.get(&name).unwrap_or_else(|| panic!("this kernel has no module {name}"));
+    let Some(path) = found.get(&name) else { return };
     let bytes = fs::read(path).unwrap();
     for needed in dependencies(&bytes) {
         add(&needed, found, modules);

@@ -97,10 +97,6 @@ impl Start {
         }
     }
 
-    fn card(self) -> &'static str {
-        if self.architecture() == Architecture::S390x { "virtio-net-ccw" } else { "virtio-net-pci" }
-    }
-
     pub(crate) fn has_medium(self) -> bool {
         !matches!(self, Self::BiosNetwork | Self::UefiNetwork | Self::UefiHttp)
     }
@@ -119,10 +115,14 @@ impl Start {
     /// Where Linux has the image.
     pub(crate) fn device(self) -> &'static str {
         match self {
+            Self::BiosDisc
+            | Self::UefiDisc
+            | Self::SecureDisc
+            | Self::ArmDisc
+            | Self::MainframeDisc
+            | Self::PowerDisc => "/dev/sr",
             Self::UefiHttp => "/dev/pmem",
-            Self::BiosStick | Self::UefiStick | Self::ArmStick => "/dev/sda",
-            Self::UefiPartition | Self::UefiGpt => "/dev/sda",
-            _ => "/dev/sr",
+            _ => "/dev/sda",
         }
     }
 }
@@ -199,8 +199,10 @@ impl<'a> Setup<'a> {
             command.args(["-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=no"]);
         }
         for (number, mac) in self.cards.iter().enumerate() {
-            let mut card = format!("{},netdev=port{number},mac={mac}", self.start.card());
-            if !self.start.card().ends_with("-ccw") && self.start.loader() != Loader::Ipxe {
+            let is_mainframe = self.start.architecture() == Architecture::S390x;
+            let kind = if is_mainframe { "virtio-net-ccw" } else { "virtio-net-pci" };
+            let mut card = format!("{kind},netdev=port{number},mac={mac}");
+            if self.start.loader() != Loader::Ipxe && !is_mainframe {
                 // Without its ROM, firmware loses no time there.
                 card += ",romfile=";
             }

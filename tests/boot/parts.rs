@@ -36,8 +36,8 @@ const BUSYBOX_APPLETS: [&str; 10] =
 
 /// What sets networks up in a real initramfs, and where it is there and here.
 const NETWORK_PROGRAMS: [(&str, &str); 2] = [
-    ("usr/sbin/NetworkManager", "/usr/sbin/NetworkManager"),
-    ("usr/lib/systemd/systemd-udevd", "/usr/bin/udevadm"),
+    ("usr/sbin/NetworkManager", "usr/sbin/NetworkManager"),
+    ("usr/lib/systemd/systemd-udevd", "usr/bin/udevadm"),
 ];
 
 /// What real GRUB images have built in, as far as the configs need it.
@@ -159,11 +159,10 @@ pub(crate) fn with_stages(mut parts: BootParts, system: &System) -> Option<BootP
 }
 
 /// The same with the real NetworkManager, and udev, which tells it what devices there are.
-pub(crate) fn with_network_manager(mut parts: BootParts) -> Option<BootParts> {
-    let system = System::of(Architecture::X86_64)?;
+pub(crate) fn with_network_manager(mut parts: BootParts, system: &System) -> Option<BootParts> {
     let files = Files::new();
     for (path, program) in NETWORK_PROGRAMS {
-        files.put_program(path, &require_file(program)?, &system)?;
+        files.put_program(path, &system.file(program)?, system)?;
     }
     parts.initramfs.extend(files.archive()?);
     Some(parts)

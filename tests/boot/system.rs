@@ -18,7 +18,7 @@ const PROGRAMS: [&str; 4] = ["usr/bin", "usr/sbin", "bin", "sbin"];
 
 #[derive(Debug)]
 pub(crate) struct System {
-    pub(crate) architecture: Architecture,
+    architecture: Architecture,
     root: PathBuf,
     pub(crate) kernel: PathBuf,
 }
@@ -54,12 +54,9 @@ impl System {
         while let Some(file) = missing.pop() {
             let options = ["--wide", "--dynamic", "--program-headers"].map(Path::new);
             let told = Run::new(&readelf, scratch.folder()).args(options).args([&file]).output().printed();
-            let linked = Linked::read(&told);
-            let libraries = linked.libraries.iter().map(|name| self.library(name, &linked.folders));
-            let loader = linked.loader.iter().map(|path| Some((path.clone(), self.loader(path)?)));
-            for library in libraries.chain(loader) {
-                let (path, file) = library?;
+            for path in needed(&told, self.triplet()) {
                 if let Entry::Vacant(place) = found.entry(path) {
+                    let file = self.library(place.key())?;
                     missing.push(place.insert(file).clone());
                 }
             }
@@ -67,22 +64,12 @@ impl System {
         Some(found)
     }
 
-    /// A library is in a folder that the program names, or else where all are, which is below `lib` or `usr/lib`.
-    fn library(&self, name: &str, folders: &[String]) -> Option<(String, PathBuf)> {
-        let usual = ["lib", "usr/lib"].map(|folder| format!("{folder}/{}", self.triplet()));
-        let mut paths = folders.iter().chain(&usual).map(|folder| format!("{folder}/{name}"));
-        let found = paths.find(|path| self.root.join(path).is_file());
-        let path = found.unwrap_or_else(|| format!("{}/{name}", usual[0]));
-        Some((path.clone(), self.file(&path)?))
-    }
-
-    /// The loader has a fixed place, with a link that may lead out of a folder of unpacked packages.
-    fn loader(&self, path: &str) -> Option<PathBuf> {
-        let direct = self.root.join(path);
-        if direct.is_file() {
-            return Some(direct);
-        }
-        self.library(path.rsplit('/').next()?, &[]).map(|(_, file)| file)
+    /// A library is below `lib` or `usr/lib`; a link to the loader may lead out of the folder.
+    fn library(&self, path: &str) -> Option<PathBuf> {
+        let name = path.rsplit('/').next()?;
+        let places = [path.to_owned(), format!("usr/{path}"), format!("lib/{}/{name}", self.triplet())];
+        let found = places.iter().map(|place| self.root.join(place)).find(|path| path.is_file());
+        found.or_else(|| self.file(path))
     }
 
     fn triplet(&self) -> &'static str {
@@ -92,6 +79,14 @@ impl System {
             Architecture::Ppc64le => "powerpc64le-linux-gnu",
             Architecture::S390x => "s390x-linux-gnu",
         }
+    }
+
+    /// The folder with the modules of the kernel.
+    pub(crate) fn modules(&self) -> Option<PathBuf> {
+        let release = self.kernel.file_name()?.to_str()?.split_once('-')?.1;
+        let folder = self.kernel.parent()?.parent()?.join("lib/modules").join(release).join("kernel");
+        require_file(folder.join("fs/squashfs/squashfs.ko"))?;
+        Some(folder)
     }
 }
 
@@ -119,48 +114,30 @@ pub(crate) fn debian_name(architecture: Architecture) -> &'static str {
     }
 }
 
-/// What `readelf` tells of a program.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Linked {
-    /// Its loader, by its path from the root.
-    loader: Option<String>,
-    /// The names of libraries.
-    libraries: Vec<String>,
-    /// Where to look for them first.
-    folders: Vec<String>,
-}
-
-impl Linked {
-    fn read(told: &str) -> Self {
-        let mut linked = Self::default();
-        for line in told.lines() {
-            let inner = || line.split_once('[')?.1.split_once(']').map(|(inner, _)| inner.to_owned());
-            let Some(inner) = inner() else { continue };
-            if line.contains("(NEEDED)") && !inner.starts_with("ld") {
-                // A loader is also a library, at its own place alone.
-                linked.libraries.push(inner);
-            } else if line.contains("(RUNPATH)") {
-                linked.folders.extend(inner.split(':').map(|path| path.trim_start_matches('/').to_owned()));
-            } else if let Some(path) = inner.strip_prefix("Requesting program interpreter: /") {
-                linked.loader = Some(path.to_owned());
-            }
+/// The paths of loader and libraries that `readelf` tells of a program.
+fn needed(told: &str, triplet: &str) -> Vec<String> {
+    let inside = |line: &str, open: char, close: char| {
+        line.split_once(open).and_then(|(_, rest)| rest.split_once(close)).map(|(inner, _)| inner.to_owned())
+    };
+    let path = |line: &str| {
+        if line.contains("(NEEDED)") {
+            // A loader is also a library, at its own place alone.
+            inside(line, '[', ']')
+                .filter(|name| !name.starts_with("ld"))
+                .map(|name| format!("lib/{triplet}/{name}"))
+        } else {
+            inside(line, '[', ']')?.strip_prefix("Requesting program interpreter: /").map(str::to_owned)
         }
-        linked
-    }
+    };
+    told.lines().filter_map(path).collect()
 }
 
 #[test]
-fn linked_are_the_loader_and_the_libraries() {
+fn needed_are_the_loader_and_the_libraries() {
     let told = "  INTERP         0x000238 0x0000000000000238\n      \
         [Requesting program interpreter: /lib/ld-linux-aarch64.so.1]\n \
         0x0000000000000001 (NEEDED)             Shared library: [libc.so.6]\n \
         0x0000000000000001 (NEEDED)             Shared library: [ld-linux-aarch64.so.1]\n \
-        0x000000000000001d (RUNPATH)            Library runpath: [/usr/lib/x:/y]\n \
         0x000000000000000e (SONAME)             Library soname: [libx.so.1]\n";
-    let linked = Linked {
-        loader: Some("lib/ld-linux-aarch64.so.1".to_owned()),
-        libraries: vec!["libc.so.6".to_owned()],
-        folders: vec!["usr/lib/x".to_owned(), "y".to_owned()],
-    };
-    assert_eq!(Linked::read(told), linked);
+    assert_eq!(needed(told, "a-b-c"), ["lib/ld-linux-aarch64.so.1", "lib/a-b-c/libc.so.6"]);
 }

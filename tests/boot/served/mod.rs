@@ -56,7 +56,8 @@ pub(crate) fn signed_base() -> Option<&'static Base> {
 fn base_with_network_manager() -> Option<&'static Base> {
     static BASE: LazyLock<Option<Base>> = LazyLock::new(|| {
         let (programs, recipe, parts) = parts(Architecture::X86_64)?;
-        Some(Base::of(programs, recipe.boot_parts(parts::with_network_manager(parts)?)))
+        let parts = parts::with_network_manager(parts, &System::of(Architecture::X86_64)?)?;
+        Some(Base::of(programs, recipe.boot_parts(parts)))
     });
     BASE.as_ref()
 }
@@ -301,9 +302,9 @@ boots! {
         arm_disc: ArmDisc false
         #[ignore = "of the whole matrix"]
         arm_stick: ArmStick false
+        mainframe_disc: MainframeDisc false
         #[ignore = "of the whole matrix"]
         power_disc: PowerDisc false
-        mainframe_disc: MainframeDisc false
     }
     full_with_a_large_config: FULL_LAID_OUT_ANEW {
         bios_disc: BiosDisc false
@@ -319,7 +320,6 @@ boots! {
         uefi_disc_over_http: UefiDisc true
         #[ignore = "of the whole matrix"]
         uefi_http: UefiHttp false
-        #[ignore = "of the whole matrix"]
         arm_disc: ArmDisc false
         #[ignore = "of the whole matrix"]
         power_disc: PowerDisc false
@@ -340,7 +340,6 @@ boots! {
         uefi_disc_over_http: UefiDisc true
         #[ignore = "of the whole matrix"]
         uefi_http: UefiHttp false
-        #[ignore = "of the whole matrix"]
         arm_disc: ArmDisc false
         #[ignore = "of the whole matrix"]
         power_disc: PowerDisc false

@@ -1,0 +1,230 @@
+//! A run: starts the servers, warms them, sees that they agree, and measures them in turns.
+
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::client::{Bounds, Connection, Target};
+use crate::figures::Line;
+use crate::machine::{self, Machine};
+use crate::measure::{Conditions, memory};
+use crate::options::Options;
+use crate::report::Report;
+use crate::servers::{
+    Contestant, Kind, NGINX, Place, Transport, at_url, length, parse_url, start_kindling, start_nginx,
+};
+use crate::work::{Task, Work};
+use crate::{base, calibration, certificate, infra_env, interrupt, traces};
+
+const SUBJECT: &str = "kindling";
+/// What nginx is called with `sendfile` on and off.
+const RIVALS: [(&str, &str); 2] = [("nginx sendfile", "on"), ("nginx buffers", "off")];
+/// A measurement that only warms up is no longer than this.
+const WARM_UP: Duration = Duration::from_millis(200);
+
+/// Measures everything that was chosen.
+///
+/// # Errors
+///
+/// When a server does not do what it has to.
+pub(crate) fn run(options: &Options) -> Result<Report> {
+    let machine = Machine::look();
+    machine::raise_limit_of_files()?;
+    let folder = temporary_folder(options)?;
+    let place = Place {
+        folder: folder.path().to_owned(),
+        kindling: kindling(options)?,
+        nginx: options.nginx.clone(),
+        base: folder.path().join("base.iso"),
+    };
+    certificate::write(&place.folder)?;
+    eprintln!("Writing an image of {} MiB", options.rootfs_len() >> 20);
+    base::write(&place.base, options.rootfs_len())?;
+    let mut bench = Bench { options, rival: None, report: report(options, machine, &place)?, place };
+    if let Some(url) = &options.url {
+        bench.rival = Some(parse_url(url, options.ca.as_deref())?);
+    }
+    eprintln!("Measuring what the client can do");
+    ensure!(!options.works().is_empty(), "there is no such work: {:?}", options.only);
+    bench.report.calibration = calibration::measure(options.rootfs_len(), options.time())?;
+    for transport in [Transport::Plain, Transport::Tls] {
+        bench.over(transport)?;
+    }
+    ensure!(!bench.report.lines.is_empty(), "there is no such work for that URL");
+    Ok(bench.report)
+}
+
+fn report(options: &Options, machine: Machine, place: &Place) -> Result<Report> {
+    let version = machine::version(&place.kindling, "--version")?;
+    let mut contestants = vec![(SUBJECT.to_owned(), version)];
+    if options.url.is_some() {
+        contestants.push((options.name.clone(), String::new()));
+    } else {
+        let version = machine::version(&place.nginx, "-v")?;
+        contestants.extend(RIVALS.map(|(name, _)| (name.to_owned(), version.clone())));
+    }
+    Ok(Report {
+        machine,
+        command: options.command_line(),
+        rounds: options.rounds(),
+        seconds: options.time().as_secs_f64(),
+        image_len: 0,
+        subject: SUBJECT.to_owned(),
+        contestants,
+        suites: Vec::new(),
+        lines: Vec::new(),
+        calibration: Vec::new(),
+        nginx: if options.url.is_some() { String::new() } else { NGINX.to_owned() },
+    })
+}
+
+fn temporary_folder(options: &Options) -> Result<tempfile::TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("bench-http.");
+    let folder = match &options.folder {
+        Some(folder) => builder.tempdir_in(folder),
+        None => builder.tempdir(),
+    }
+    .context("making a temporary folder")?;
+    // Workers of nginx may run as somebody else.
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
+    fs::create_dir(folder.path().join("files"))?;
+    fs::write(folder.path().join("files/ready"), "ready\n")?;
+    Ok(folder)
+}
+
+/// The program to measure, which is built if there is none.
+fn kindling(options: &Options) -> Result<PathBuf> {
+    if let Some(path) = &options.kindling {
+        return path.canonicalize().with_context(|| format!("{}", path.display()));
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let path = target.join("release/kindling");
+    if !path.exists() {
+        eprintln!("Building kindling");
+        let mut command = Command::new("cargo");
+        command.args(["build", "--release", "--quiet", "-p", "kindling"]).current_dir(&root);
+        let status = command.status().context("running cargo")?;
+        ensure!(status.success(), "cargo build: {status}");
+    }
+    path.canonicalize().with_context(|| format!("{}", path.display()))
+}
+
+struct Bench<'a> {
+    options: &'a Options,
+    place: Place,
+    /// Instead of nginx.
+    rival: Option<(Target, Transport)>,
+    report: Report,
+}
+
+impl Bench<'_> {
+    /// Everything over one transport.
+    fn over(&mut self, transport: Transport) -> Result<()> {
+        let mut works = self.options.works();
+        works.retain(|work| work.transport == transport);
+        let is_the_rivals = self.rival.as_ref().is_none_or(|(_, of)| *of == transport);
+        if works.is_empty() || !is_the_rivals {
+            return Ok(());
+        }
+        let contestants = self.contestants(transport)?;
+        let total = contestants.first().map_or(0, |subject| subject.total);
+        self.report.image_len = total;
+        let boots = self.boots(total)?;
+        for work in works {
+            self.line(&contestants, work, &boots)?;
+        }
+        let mut line = Line::new(
+            &format!("memory-{}", transport.title().to_lowercase()),
+            &format!("all of that, {}", transport.title()),
+        );
+        for contestant in &contestants {
+            line.add(&contestant.name, &memory(contestant)?);
+        }
+        self.report.lines.push(line);
+        Ok(())
+    }
+
+    fn boots(&self, total: u64) -> Result<Vec<Arc<[Bounds]>>> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../traces");
+        Ok(traces::open_all(&folder)?.iter().map(|reads| traces::laid_over(reads, total).into()).collect())
+    }
+
+    /// Starts everyone, warms them with their whole file, and sees that the bytes are the same.
+    fn contestants(&mut self, transport: Transport) -> Result<Vec<Contestant>> {
+        eprintln!("Starting servers for {}", transport.title());
+        let data = self.place.folder.join(format!("data-{}", transport.title()));
+        let kindling = start_kindling(&self.place, &data, transport)?;
+        let path = infra_env::make(&mut Connection::open(&kindling.target)?, &kindling.target, "bench")?;
+        let total = length(&kindling.target.at(&path))?;
+        let mut contestants = vec![kindling.takes_part(SUBJECT, Kind::Kindling, &path, total)];
+        let image = self.place.image();
+        let mut digest = String::new();
+        if let Some(subject) = contestants.first() {
+            let mut file = File::create(&image)?;
+            digest = base::download(&subject.target, total, Some(&mut file)).context("kindling")?;
+            file.sync_all()?;
+            let told = infra_env::digest(&subject.target)?;
+            ensure!(told == digest, "kindling says that the SHA-256 is {told}, and sends what has {digest}");
+            base::compare_ranges(&subject.target, &image).context("kindling")?;
+        }
+        if let Some((target, _)) = &self.rival {
+            let rival = at_url(&self.options.name, target, self.options.pid)?;
+            base::download(&rival.target, rival.total, None).with_context(|| rival.name.clone())?;
+            contestants.push(rival);
+        } else {
+            for (name, sendfile) in RIVALS {
+                let started = start_nginx(&self.place, sendfile, transport)?;
+                let nginx = started.takes_part(name, Kind::Nginx { sendfile }, "/image.iso", total);
+                let found = base::download(&nginx.target, total, None).context(name)?;
+                ensure!(found == digest, "{name} sends other bytes: SHA-256 {found} and not {digest}");
+                base::compare_ranges(&nginx.target, &image).context(name)?;
+                contestants.push(nginx);
+            }
+        }
+        for contestant in &mut contestants {
+            contestant.note_memory()?;
+            if let Some(suite) = Connection::open(&contestant.target)?.suite() {
+                self.report.suites.push((contestant.name.clone(), suite));
+            }
+        }
+        Ok(contestants)
+    }
+
+    /// All rounds of a piece of work, those who do it in turns.
+    fn line(&mut self, contestants: &[Contestant], work: Work, boots: &[Arc<[Bounds]>]) -> Result<()> {
+        let mut line = Line::new(&work.key(), &work.title());
+        eprintln!("{}: {}", line.key, line.title);
+        for round in 0..=self.options.rounds() {
+            let is_warm_up = round == 0;
+            // What a server keeps for readers is what it takes at first.
+            let is_cold = self.options.quick || matches!(work.task, Task::SlowReaders { .. });
+            if is_warm_up && is_cold {
+                continue;
+            }
+            let time = if is_warm_up { self.options.time().min(WARM_UP) } else { self.options.time() };
+            let conditions = Conditions { place: &self.place, time, round: u64::try_from(round)?, boots };
+            let mut order: Vec<&Contestant> =
+                contestants.iter().filter(|one| !work.is_own() || one.kind == Kind::Kindling).collect();
+            if round % 2 == 0 {
+                order.reverse();
+            }
+            for contestant in order {
+                interrupt::check()?;
+                let about = || format!("{}, {}", contestant.name, work.title());
+                let measures = conditions.measure(contestant, work).with_context(about)?;
+                if !is_warm_up {
+                    line.add(&contestant.name, &measures);
+                }
+            }
+        }
+        self.report.lines.push(line);
+        Ok(())
+    }
+}

@@ -1,0 +1,43 @@
+//! The certificate of all servers of a run, and what clients make of it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+
+use crate::client::Tls;
+
+/// Names of the files in the folder of a run.
+pub(crate) const CERTIFICATE: &str = "cert.pem";
+pub(crate) const KEY: &str = "key.pem";
+
+/// Writes a certificate for the loopback address and its key into a folder.
+///
+/// # Errors
+///
+/// When it cannot be made or written.
+pub(crate) fn write(folder: &Path) -> Result<()> {
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned(), "localhost".to_owned()])?;
+    std::fs::write(folder.join(CERTIFICATE), made.cert.pem()).context("writing the certificate")?;
+    std::fs::write(folder.join(KEY), made.signing_key.serialize_pem()).context("writing its key")
+}
+
+/// What a client needs that trusts the certificates of a file and no others.
+///
+/// # Errors
+///
+/// When there are none in it, or `host` is no name.
+pub(crate) fn trusting(file: &Path, host: &str) -> Result<Tls> {
+    let about = || format!("reading certificates of {}", file.display());
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(file).with_context(about)? {
+        roots.add(certificate.with_context(about)?).with_context(about)?;
+    }
+    let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let name = ServerName::try_from(host.to_owned()).with_context(|| format!("{host:?} is no name"))?;
+    Ok(Tls { config: Arc::new(config), name })
+}

@@ -1,0 +1,61 @@
+//! Where, when and with what was measured.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+/// What figures depend on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Machine {
+    pub(crate) date: String,
+    pub(crate) cpu: String,
+    pub(crate) cores: usize,
+    pub(crate) kernel: String,
+    /// Of the last minute, before anything was started.
+    pub(crate) load: String,
+}
+
+impl Machine {
+    pub(crate) fn look() -> Self {
+        let line = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let cpu = line("/proc/cpuinfo");
+        let cpu = cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+        Self {
+            date: chrono::Utc::now().format("%Y-%m-%d").to_string(),
+            cpu: cpu.map_or("unknown processor", |(_, name)| name.trim()).to_owned(),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+            load: line("/proc/loadavg").split(' ').next().unwrap_or_default().to_owned(),
+        }
+    }
+}
+
+/// What a program says of its version, in the last word of its first line.
+///
+/// # Errors
+///
+/// When there is no such program.
+pub(crate) fn version(program: &Path, option: &str) -> Result<String> {
+    let about = || format!("running {} {option}", program.display());
+    let output = Command::new(program).arg(option).output().with_context(about)?;
+    ensure!(output.status.success(), "{}: {}", about(), output.status);
+    // nginx says it where errors go.
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    let word = text.lines().next().and_then(|line| line.split([' ', '/']).next_back());
+    Ok(word.unwrap_or_default().to_owned())
+}
+
+/// Lets this process and those that it starts have as many connections as the system allows.
+///
+/// # Errors
+///
+/// When it does not.
+pub(crate) fn raise_limit_of_files() -> Result<()> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    Ok(setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })?)
+}

@@ -1,0 +1,215 @@
+//! One piece of work for one contestant, once.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::client::{Bounds, Connection, Sink, write_get};
+use crate::exchange::Wanted;
+use crate::figures::{Better, Measure, float, percentile};
+use crate::fleet::{Client, Script, Tally, Until, run};
+use crate::head::ContentRange;
+use crate::random::Random;
+use crate::servers::{Contestant, Kind, Place, start_kindling, start_nginx};
+use crate::usage::{CpuTime, Memory};
+use crate::work::{Task, Work};
+use crate::{infra_env, interrupt, slow};
+
+pub(crate) const GIB: f64 = 1_073_741_824.0;
+const MIB: f64 = 1_048_576.0;
+/// The first bytes of an image: what a firmware looks at.
+const FIRST_BYTES: Bounds = (0, 2047);
+
+/// What measurements have in common.
+pub(crate) struct Conditions<'a> {
+    pub(crate) place: &'a Place,
+    /// How long a measurement of rates takes.
+    pub(crate) time: Duration,
+    pub(crate) round: u64,
+    /// What each machine reads.
+    pub(crate) boots: &'a [Arc<[Bounds]>],
+}
+
+impl Conditions<'_> {
+    /// Lets a contestant do a piece of work.
+    ///
+    /// # Errors
+    ///
+    /// When any answer is not the right one.
+    pub(crate) fn measure(&self, contestant: &Contestant, work: Work) -> Result<Vec<Measure>> {
+        match work.task {
+            Task::Start => self.start(contestant, work),
+            Task::Stream { clients } => {
+                let (tally, cpu) = self.fleet(contestant, clients, |_| Script::Whole)?;
+                let gib = float(tally.bytes) / GIB;
+                Ok(rates(&tally, cpu, &Unit { rate: "GiB/s", cost: "s/GiB", amount: gib, scale: 1.0 }))
+            }
+            Task::Ranges { len, connections } => {
+                let script = |number| Script::Random { len, random: Random::new(self.seed(number)) };
+                let (tally, cpu) = self.fleet(contestant, connections, script)?;
+                Ok(rates(&tally, cpu, &requests(&tally)))
+            }
+            Task::Replay { machines } => {
+                let (tally, cpu) = self.fleet(contestant, machines, |number| self.boot(number, machines))?;
+                Ok(rates(&tally, cpu, &requests(&tally)))
+            }
+            Task::SlowReaders { readers } => self.slow_readers(contestant, readers),
+            Task::NewImages { images } => new_images(contestant, images),
+            Task::PostToFirstByte { images } => post_to_first_byte(contestant, images),
+        }
+    }
+
+    /// Each round and each connection has ranges of its own, and every contestant the same.
+    fn seed(&self, number: u64) -> u64 {
+        Random::new(self.round << 32 | number).next()
+    }
+
+    /// A single machine boots everything in turn; of many, each boots its own image again and again.
+    fn boot(&self, number: u64, machines: usize) -> Script {
+        let reads = if machines == 1 {
+            self.boots.iter().flat_map(|reads| reads.iter().copied()).collect()
+        } else {
+            let at = usize::try_from(number).unwrap_or(0).checked_rem(self.boots.len()).unwrap_or(0);
+            self.boots.get(at).cloned().unwrap_or_default()
+        };
+        Script::Replay { reads, next: 0 }
+    }
+
+    fn fleet(
+        &self,
+        contestant: &Contestant,
+        count: usize,
+        script: impl Fn(u64) -> Script,
+    ) -> Result<(Tally, Option<Duration>)> {
+        let target = Arc::new(contestant.target.clone());
+        let mut clients = Vec::with_capacity(count);
+        for number in (0..).take(count) {
+            interrupt::check()?;
+            clients.push(Client::open(&target, contestant.total, script(number))?);
+        }
+        let before = contestant.pid.map(CpuTime::of).transpose()?;
+        let tally = run(clients, Until::Elapsed(self.time))?;
+        let after = contestant.pid.map(CpuTime::of).transpose()?;
+        Ok((tally, after.zip(before).map(|(after, before)| after.since(&before))))
+    }
+
+    fn start(&self, contestant: &Contestant, work: Work) -> Result<Vec<Measure>> {
+        let started = match contestant.kind {
+            Kind::Kindling => {
+                start_kindling(self.place, &self.place.folder.join("data-start"), work.transport)?
+            }
+            Kind::Nginx { sendfile } => start_nginx(self.place, sendfile, work.transport)?,
+            Kind::Other => return Ok(Vec::new()),
+        };
+        Ok(vec![lower("time to the first answer", "ms", milliseconds(started.ready))])
+    }
+
+    fn slow_readers(&self, contestant: &Contestant, readers: usize) -> Result<Vec<Measure>> {
+        let Some(pid) = contestant.pid else { return Ok(Vec::new()) };
+        let plan = slow::Plan { readers, time: self.time };
+        let most = slow::read(&contestant.target, contestant.total, pid, plan)?;
+        let growth = most.saturating_sub(contestant.memory_before);
+        Ok(vec![
+            lower("private memory at most", "MiB", float(most) / MIB),
+            Measure {
+                name: "private memory more than at the start",
+                unit: "MiB",
+                better: Better::Neither,
+                value: float(growth) / MIB,
+            },
+        ])
+    }
+}
+
+/// Memory at the end of all work.
+///
+/// # Errors
+///
+/// When the server has ended.
+pub(crate) fn memory(contestant: &Contestant) -> Result<Vec<Measure>> {
+    let Some(pid) = contestant.pid else { return Ok(Vec::new()) };
+    let memory = Memory::of(pid)?;
+    let neither =
+        |name, bytes| Measure { name, unit: "MiB", better: Better::Neither, value: float(bytes) / MIB };
+    Ok(vec![
+        neither("private memory at the end", memory.private),
+        neither("mapped memory at the end", memory.mapped),
+    ])
+}
+
+/// The first bytes of images that are made of infra-envs nobody has asked about yet, for all at once.
+fn new_images(contestant: &Contestant, images: usize) -> Result<Vec<Measure>> {
+    let mut connection = Connection::open(&contestant.target)?;
+    let mut clients = Vec::with_capacity(images);
+    for number in 0..images {
+        interrupt::check()?;
+        let path = infra_env::make(&mut connection, &contestant.target, &format!("new-{number}"))?;
+        let target = Arc::new(contestant.target.at(&path));
+        let script = Script::Replay { reads: [FIRST_BYTES].into(), next: 0 };
+        clients.push(Client::open(&target, contestant.total, script)?);
+    }
+    let tally = run(clients, Until::Once)?;
+    latencies(["first bytes, median", "first bytes, 99 of 100"], &tally.latencies)
+}
+
+fn post_to_first_byte(contestant: &Contestant, images: usize) -> Result<Vec<Measure>> {
+    let mut connection = Connection::open(&contestant.target)?;
+    let mut times = Vec::with_capacity(images);
+    for number in 0..images {
+        let begun = Instant::now();
+        let path = infra_env::make(&mut connection, &contestant.target, &format!("post-{number}"))?;
+        let mut request = Vec::new();
+        write_get(&mut request, &contestant.target.at(&path), Some((0, 0)));
+        let first = ContentRange { first: 0, last: 0, total: contestant.total };
+        connection.ask(&request, Wanted::Part(first), &mut Sink::Discard)?;
+        times.push(begun.elapsed());
+    }
+    latencies(["POST to first byte, median", "POST to first byte, 99 of 100"], &times)
+}
+
+fn latencies(names: [&'static str; 2], times: &[Duration]) -> Result<Vec<Measure>> {
+    let mut times: Vec<f64> = times.iter().copied().map(milliseconds).collect();
+    let mut measures = Vec::new();
+    for (name, hundredths) in names.into_iter().zip([50, 99]) {
+        let value = percentile(&mut times, hundredths).context("nothing was measured")?;
+        measures.push(lower(name, "ms", value));
+    }
+    Ok(measures)
+}
+
+/// What rates and costs are told in.
+struct Unit {
+    rate: &'static str,
+    cost: &'static str,
+    /// How many of them there were.
+    amount: f64,
+    /// From seconds to the unit of costs.
+    scale: f64,
+}
+
+fn requests(tally: &Tally) -> Unit {
+    Unit { rate: "requests/s", cost: "\u{b5}s/request", amount: float(tally.requests), scale: 1e6 }
+}
+
+fn rates(tally: &Tally, cpu: Option<Duration>, unit: &Unit) -> Vec<Measure> {
+    let cost = |time: Duration| time.as_secs_f64() * unit.scale / unit.amount;
+    let value = unit.amount / tally.elapsed.as_secs_f64();
+    let mut measures = vec![Measure { name: "rate", unit: unit.rate, better: Better::Higher, value }];
+    measures.extend(cpu.map(|cpu| lower("processor time of the server", unit.cost, cost(cpu))));
+    measures.push(Measure {
+        name: "processor time of the client",
+        unit: unit.cost,
+        better: Better::Neither,
+        value: cost(tally.cpu),
+    });
+    measures
+}
+
+fn lower(name: &'static str, unit: &'static str, value: f64) -> Measure {
+    Measure { name, unit, better: Better::Lower, value }
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}

@@ -1,0 +1,145 @@
+//! A server that was started here, and is ended with whoever holds it.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::interrupt;
+use crate::usage::family;
+
+/// How long a server may take to end by itself.
+const ENDING: Duration = Duration::from_secs(10);
+/// How long a server may take to start: one of a debug build reads its base for a while.
+pub(crate) const STARTING: Duration = Duration::from_secs(120);
+
+/// A running process.
+#[derive(Debug)]
+pub(crate) struct Process {
+    name: String,
+    child: Child,
+}
+
+impl Process {
+    /// Starts it, with what it says in the file `log`.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started.
+    pub(crate) fn start(name: &str, command: &mut Command, log: &Path) -> Result<Self> {
+        let file = std::fs::File::options().create(true).append(true).open(log)?;
+        command.stdin(Stdio::null()).stderr(file);
+        // A Ctrl-C at the terminal is for the bench, which ends its servers when it has stopped asking them.
+        command.process_group(0);
+        let child = command.spawn().with_context(|| format!("starting {:?}", command.get_program()))?;
+        Ok(Self { name: name.to_owned(), child })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// # Errors
+    ///
+    /// When it has ended, or the bench is to end.
+    pub(crate) fn check(&mut self) -> Result<()> {
+        interrupt::check()?;
+        match self.child.try_wait()? {
+            None => Ok(()),
+            Some(status) => bail!("{} has ended: {status}", self.name),
+        }
+    }
+
+    /// The first line that it writes to its output, which is read to the end behind its back.
+    ///
+    /// # Errors
+    ///
+    /// When it writes none within [`STARTING`].
+    pub(crate) fn first_line(&mut self) -> Result<String> {
+        let output = self.child.stdout.take().context("its output is not read")?;
+        let (sender, receiver) = mpsc::channel();
+        std::thread::Builder::new().name("output".to_owned()).spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                // Nobody waits for any line but the first.
+                let _ = sender.send(line);
+            }
+        })?;
+        let begun = Instant::now();
+        loop {
+            match receiver.recv_timeout(Duration::from_millis(20)) {
+                Ok(line) => return Ok(line),
+                Err(mpsc::RecvTimeoutError::Timeout) if begun.elapsed() < STARTING => self.check()?,
+                Err(_) => {
+                    self.check()?;
+                    bail!("{} does not say where it listens", self.name)
+                }
+            }
+        }
+    }
+
+    fn end(&mut self) -> Result<()> {
+        if self.child.try_wait()?.is_some() {
+            return Ok(());
+        }
+        let processes = family(self.pid()).unwrap_or_default();
+        let term = |pid: u32| i32::try_from(pid).ok().and_then(Pid::from_raw);
+        if let Some(pid) = term(self.pid()) {
+            kill_process(pid, Signal::TERM)?;
+        }
+        let begun = Instant::now();
+        while begun.elapsed() < ENDING {
+            if self.child.try_wait()?.is_some() {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // Workers of a killed master would stay.
+        for pid in processes.into_iter().filter_map(term) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        self.child.wait()?;
+        bail!("{} had to be killed", self.name)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Err(error) = self.end() {
+            eprintln!("Warning: ending {}: {error:#}", self.name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Process {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdout(Stdio::piped());
+        Process::start("a shell", &mut command, log.path()).unwrap()
+    }
+
+    #[test]
+    fn a_process_ends_with_its_holder() {
+        let mut process = shell("echo first; echo second; exec sleep 600");
+        assert_eq!(process.first_line().unwrap(), "first");
+        process.check().unwrap();
+        let folder = format!("/proc/{}", process.pid());
+        assert!(Path::new(&folder).exists());
+        drop(process);
+        assert!(!Path::new(&folder).exists());
+    }
+
+    #[test]
+    fn a_process_that_says_nothing_and_ends_is_an_error() {
+        let error = shell("exit 3").first_line().unwrap_err();
+        assert!(error.to_string().starts_with("a shell"), "{error}");
+    }
+}

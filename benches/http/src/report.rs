@@ -1,0 +1,340 @@
+//! All of a run: as JSON, as Markdown, and as the generated part of a page.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use crate::figures::{Figure, Line};
+use crate::machine::Machine;
+use crate::plot;
+
+/// The generated part of a page stands between these.
+const BEGIN: &str = "<!-- bench-http: begin -->";
+const END: &str = "<!-- bench-http: end -->";
+/// A client that reaches so little more than a server may be what was measured.
+const NEAR_THE_CLIENT: f64 = 0.8;
+/// Figures with a plot, and the names of the files.
+const PLOTS: [(&str, &str); 2] =
+    [("rate", "rate.svg"), ("processor time of the server", "processor-time.svg")];
+
+/// All of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Report {
+    pub(crate) machine: Machine,
+    pub(crate) command: String,
+    pub(crate) rounds: usize,
+    pub(crate) seconds: f64,
+    /// Length of the image, in bytes.
+    pub(crate) image_len: u64,
+    /// Whose figures are over those of the others.
+    pub(crate) subject: String,
+    /// Everyone who takes part, with the version, in the order of columns.
+    pub(crate) contestants: Vec<(String, String)>,
+    /// The TLS version and cipher suite that each of them agreed on.
+    pub(crate) suites: Vec<(String, String)>,
+    pub(crate) lines: Vec<Line>,
+    pub(crate) calibration: Vec<Line>,
+    /// The configuration of nginx; empty where it took no part.
+    pub(crate) nginx: String,
+}
+
+impl Report {
+    /// # Errors
+    ///
+    /// When the file cannot be read, or is none of these.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let about = || format!("reading {}", path.display());
+        serde_json::from_str(&fs::read_to_string(path).with_context(about)?).with_context(about)
+    }
+
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub(crate) fn save(&self, path: &Path) -> Result<()> {
+        let text = serde_json::to_string_pretty(self)? + "\n";
+        fs::write(path, text).with_context(|| format!("writing {}", path.display()))
+    }
+
+    /// Tables of everything, below a line that says how they came about.
+    pub(crate) fn markdown(&self) -> String {
+        let mut text = self.conditions();
+        for name in self.figure_names() {
+            self.section(&mut text, &name);
+        }
+        self.calibration(&mut text);
+        if !self.nginx.is_empty() {
+            let _ =
+                write!(text, "\n### Configuration of nginx\n\n```nginx\n{}\n```\n", self.nginx.trim_end());
+        }
+        text
+    }
+
+    fn conditions(&self) -> String {
+        let machine = &self.machine;
+        let mut text = format!(
+            "{}, {}, {} cores, Linux {}, load {} before the start. ",
+            machine.date, machine.cpu, machine.cores, machine.kernel, machine.load
+        );
+        let versions: Vec<String> = self
+            .contestants
+            .iter()
+            .map(|(name, version)| format!("{name} {version}").trim().to_owned())
+            .collect();
+        let _ = write!(
+            text,
+            "{}. An image of {} MiB, {} rounds, {} s for each measurement:\n\n```sh\n{}\n```\n",
+            versions.join(", "),
+            self.image_len >> 20,
+            self.rounds,
+            self.seconds,
+            self.command
+        );
+        for (name, suite) in &self.suites {
+            let _ = write!(text, "\nTLS with {name}: {suite}.");
+        }
+        if !self.suites.is_empty() {
+            text.push('\n');
+        }
+        text
+    }
+
+    /// All figures, in the order in which they were first seen.
+    fn figure_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for figure in self.lines.iter().flat_map(|line| &line.figures) {
+            if !names.contains(&figure.name) {
+                names.push(figure.name.clone());
+            }
+        }
+        names
+    }
+
+    fn section(&self, text: &mut String, name: &str) {
+        let rows: Vec<(&Line, &Figure)> =
+            self.lines.iter().filter_map(|line| Some((line, line.figure(name)?))).collect();
+        let _ = writeln!(text, "\n### {}\n", capitalised(name));
+        if let Some((_, file)) = PLOTS.iter().find(|(plotted, _)| *plotted == name) {
+            let _ = writeln!(text, "![{name}, as ratios](performance/{file})\n");
+        }
+        let shown: Vec<&String> = self
+            .contestants
+            .iter()
+            .map(|(contestant, _)| contestant)
+            .filter(|contestant| rows.iter().any(|(_, figure)| figure.samples.contains_key(*contestant)))
+            .collect();
+        let has_ratios = rows.iter().any(|(_, figure)| figure.ratio(&self.subject).is_some());
+        let mut heads = vec!["work".to_owned()];
+        heads.extend(shown.iter().map(|name| (*name).clone()));
+        if has_ratios {
+            heads.push("ratio (lowest to highest)".to_owned());
+        }
+        let _ = writeln!(text, "| {} |\n|{}", heads.join(" | "), "---|".repeat(heads.len()));
+        for (line, figure) in rows {
+            let mut cells = vec![line.title.clone()];
+            cells.extend(shown.iter().map(|name| cell(figure, name)));
+            if has_ratios {
+                cells.push(self.ratio_cell(figure));
+            }
+            let _ = writeln!(text, "| {} |", cells.join(" | "));
+        }
+    }
+
+    fn ratio_cell(&self, figure: &Figure) -> String {
+        let Some(ratio) = figure.ratio(&self.subject) else { return "-".to_owned() };
+        let spread = ratio.spread;
+        let text = format!("**{:.2}** ({:.2} to {:.2})", spread.median, spread.low, spread.high);
+        if self.contestants.len() > 2 { format!("{text} to {}", ratio.rival) } else { text }
+    }
+
+    fn calibration(&self, text: &mut String) {
+        if self.calibration.is_empty() {
+            return;
+        }
+        text.push_str(
+            "\n### What the client could do\n\n\
+             The same client against threads of its own process, which send one buffer again and again.\n\n\
+             | work | client at most | fastest server | |\n|---|---|---|---|\n",
+        );
+        for line in &self.calibration {
+            let Some(figure) = line.figure("rate") else { continue };
+            let Some(most) = figure.samples.keys().find_map(|name| figure.median(name)) else { continue };
+            let fastest = self.fastest(&line.key);
+            let told = fastest.map_or("-".to_owned(), |rate| format!("{} {}", number(rate), figure.unit));
+            let verdict = match fastest {
+                Some(rate) if rate > NEAR_THE_CLIENT * most => "near to what the client can do",
+                _ => "",
+            };
+            let _ =
+                writeln!(text, "| {} | {} {} | {told} | {verdict} |", line.title, number(most), figure.unit);
+        }
+    }
+
+    fn fastest(&self, key: &str) -> Option<f64> {
+        let line = self.lines.iter().find(|line| line.key == key)?;
+        let figure = line.figure("rate")?;
+        figure.samples.keys().filter_map(|name| figure.median(name)).max_by(f64::total_cmp)
+    }
+
+    /// Writes the page and its plots into a folder of documentation.
+    ///
+    /// # Errors
+    ///
+    /// When there is no page with a place for them.
+    pub(crate) fn write(&self, docs: &Path) -> Result<()> {
+        let path = docs.join("performance.md");
+        let about = || format!("writing {}", path.display());
+        let page = fs::read_to_string(&path).with_context(about)?;
+        let page = with_generated(&page, &self.markdown()).with_context(about)?;
+        let folder = docs.join("performance");
+        fs::create_dir_all(&folder)?;
+        for (name, file) in PLOTS {
+            let plot = plot::ratios(self, name);
+            fs::write(folder.join(file), plot).with_context(|| format!("writing {file}"))?;
+        }
+        fs::write(&path, page).with_context(about)
+    }
+}
+
+/// Puts text into the generated part of a page.
+fn with_generated(page: &str, generated: &str) -> Result<String> {
+    let missing = || format!("there is no generated part, between {BEGIN} and {END}");
+    let (before, rest) = page.split_once(BEGIN).with_context(missing)?;
+    let (_, after) = rest.split_once(END).with_context(missing)?;
+    ensure!(!after.contains(BEGIN) && !after.contains(END), "there is more than one generated part");
+    Ok(format!("{before}{BEGIN}\n{}\n{END}{after}", generated.trim_end()))
+}
+
+fn cell(figure: &Figure, contestant: &str) -> String {
+    figure
+        .median(contestant)
+        .map_or_else(|| "-".to_owned(), |median| format!("{} {}", number(median), figure.unit))
+}
+
+/// Three digits, or all that stand before the point.
+fn number(value: f64) -> String {
+    let digits = match value.abs() {
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        size if size >= 1.0 => 2,
+        _ => 3,
+    };
+    format!("{value:.digits$}")
+}
+
+fn capitalised(name: &str) -> String {
+    let mut letters = name.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::figures::{Better, Measure};
+
+    /// A run that was never made.
+    pub(crate) fn example() -> Report {
+        let rate = |value| Measure { name: "rate", unit: "GiB/s", better: Better::Higher, value };
+        let cost = |value| Measure {
+            name: "processor time of the server",
+            unit: "s/GiB",
+            better: Better::Lower,
+            value,
+        };
+        let own = |value| Measure { name: "first bytes, median", unit: "ms", better: Better::Lower, value };
+        let mut stream = Line::new("http-stream-1", "whole image, 1 client, HTTP");
+        let mut ranges = Line::new("http-ranges-2k-32", "ranges <of> 2 KiB, HTTP");
+        let mut images = Line::new("http-new-images-200", "200 new images at once, HTTP");
+        for (subject, sendfile, buffers) in [(3.0, 2.0, 1.0), (2.2, 2.0, 1.5), (2.8, 2.0, 2.5)] {
+            stream.add("kindling", &[rate(subject), cost(subject / 8.0)]);
+            stream.add("nginx sendfile", &[rate(sendfile), cost(sendfile / 8.0)]);
+            stream.add("nginx buffers", &[rate(buffers), cost(buffers / 8.0)]);
+            ranges.add("kindling", &[rate(subject * 30.0)]);
+            ranges.add("nginx sendfile", &[rate(100.0)]);
+            ranges.add("nginx buffers", &[rate(20.0)]);
+            images.add("kindling", &[own(subject)]);
+        }
+        let mut calibration = Line::new("http-stream-1", "whole image, 1 client, HTTP");
+        calibration.add("in-process", &[rate(3.2)]);
+        Report {
+            machine: Machine {
+                date: "2026-01-02".to_owned(),
+                cpu: "Example 3000".to_owned(),
+                cores: 2,
+                kernel: "6.1.0".to_owned(),
+                load: "0.10".to_owned(),
+            },
+            command: "cargo run --release -p bench-http".to_owned(),
+            rounds: 3,
+            seconds: 2.0,
+            image_len: 1 << 30,
+            subject: "kindling".to_owned(),
+            contestants: [("kindling", "0.1.0"), ("nginx sendfile", "1.22.1"), ("nginx buffers", "1.22.1")]
+                .map(|(name, version)| (name.to_owned(), version.to_owned()))
+                .into(),
+            suites: vec![("kindling".to_owned(), "TLSv1_3 TLS13_AES_256_GCM_SHA384".to_owned())],
+            lines: vec![stream, ranges, images],
+            calibration: vec![calibration],
+            nginx: "sendfile @SENDFILE@;\n".to_owned(),
+        }
+    }
+
+    /// Holds text against a file in `goldens`: `UPDATE_GOLDEN=1 cargo test -p bench-http` writes it anew.
+    pub(crate) fn assert_golden(name: &str, text: &str) {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("goldens").join(name);
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            fs::write(&path, text).unwrap();
+        }
+        let golden = fs::read_to_string(&path).unwrap();
+        assert!(golden == text, "{} is another text now:\n{text}", path.display());
+    }
+
+    #[test]
+    fn tables_are_golden() {
+        assert_golden("report.md", &example().markdown());
+    }
+
+    #[test]
+    fn a_report_is_the_same_after_json() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json");
+        example().save(&path).unwrap();
+        assert_eq!(Report::open(&path).unwrap(), example());
+        fs::write(&path, "{}").unwrap();
+        assert!(Report::open(&path).is_err());
+    }
+
+    #[test]
+    fn text_around_the_generated_part_stays() {
+        let page = format!("# Title\n\n{BEGIN}\nold\n{END}\n\nfoot\n");
+        let once = with_generated(&page, "new\n").unwrap();
+        assert_eq!(once, format!("# Title\n\n{BEGIN}\nnew\n{END}\n\nfoot\n"));
+        assert_eq!(with_generated(&once, "new\n").unwrap(), once);
+        for page in ["", BEGIN, END, &format!("{END}{BEGIN}"), &format!("{BEGIN}{END}{BEGIN}{END}")] {
+            assert!(with_generated(page, "new").is_err(), "{page}");
+        }
+    }
+
+    #[test]
+    fn a_page_is_written_with_its_plots() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(example().write(folder.path()).is_err());
+        fs::write(folder.path().join("performance.md"), format!("# Title\n{BEGIN}{END}\n")).unwrap();
+        example().write(folder.path()).unwrap();
+        let page = fs::read_to_string(folder.path().join("performance.md")).unwrap();
+        for (_, file) in PLOTS {
+            assert!(page.contains(&format!("(performance/{file})")), "{page}");
+            assert!(
+                fs::read_to_string(folder.path().join("performance").join(file)).unwrap().contains("<svg")
+            );
+        }
+    }
+
+    #[test]
+    fn numbers_have_three_digits() {
+        let numbers = [0.01234, 0.5, 1.234, 12.34, 123.4, 12_345.6];
+        assert_eq!(numbers.map(number), ["0.012", "0.500", "1.23", "12.3", "123", "12346"]);
+    }
+}

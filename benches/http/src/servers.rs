@@ -1,0 +1,319 @@
+//! The servers that are compared: Kindling, nginx with either setting of `sendfile`, or any other by its URL.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::certificate::{self, CERTIFICATE, KEY};
+use crate::client::{Connection, Sink, Target, Tls, write_get};
+use crate::exchange::Wanted;
+use crate::head::ContentRange;
+use crate::process::{Process, STARTING};
+use crate::usage::Memory;
+
+/// The configuration of nginx, to be filled in.
+pub(crate) const NGINX: &str = include_str!("../nginx.conf.in");
+/// The file that nginx serves, in its folder.
+pub(crate) const IMAGE: &str = "files/image.iso";
+/// Between two looks whether a server answers.
+const PAUSE: Duration = Duration::from_millis(1);
+/// A port that was free may be taken before nginx listens on it.
+const ATTEMPTS: usize = 5;
+
+/// Plain HTTP or TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transport {
+    Plain,
+    Tls,
+}
+
+impl Transport {
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Plain => "HTTP",
+            Self::Tls => "TLS",
+        }
+    }
+}
+
+/// Where a run has its files.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) folder: PathBuf,
+    pub(crate) kindling: PathBuf,
+    pub(crate) nginx: PathBuf,
+    pub(crate) base: PathBuf,
+}
+
+impl Place {
+    pub(crate) fn image(&self) -> PathBuf {
+        self.folder.join(IMAGE)
+    }
+
+    fn tls(&self) -> Result<Tls> {
+        certificate::trusting(&self.folder.join(CERTIFICATE), "127.0.0.1")
+    }
+
+    fn target(&self, port: u16, path: &str, transport: Transport) -> Result<Target> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let tls = if transport == Transport::Tls { Some(self.tls()?) } else { None };
+        Ok(Target { address, authority: address.to_string(), path: path.to_owned(), tls })
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.join("servers.log")
+    }
+}
+
+/// How a server is started once more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Kindling,
+    Nginx {
+        /// `on` or `off`.
+        sendfile: &'static str,
+    },
+    /// Not at all.
+    Other,
+}
+
+/// A server that takes part.
+#[derive(Debug)]
+pub(crate) struct Contestant {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    pub(crate) target: Target,
+    /// The length of its file.
+    pub(crate) total: u64,
+    /// Whose processor time and memory are its own.
+    pub(crate) pid: Option<u32>,
+    /// Private memory after one download, in bytes.
+    pub(crate) memory_before: u64,
+    /// None where somebody else has started it.
+    _process: Option<Process>,
+}
+
+impl Contestant {
+    /// Notes what it has before anything is measured.
+    ///
+    /// # Errors
+    ///
+    /// When it has ended.
+    pub(crate) fn note_memory(&mut self) -> Result<()> {
+        if let Some(pid) = self.pid {
+            self.memory_before = Memory::of(pid)?.private;
+        }
+        Ok(())
+    }
+}
+
+/// A server that has just been started.
+#[derive(Debug)]
+pub(crate) struct Started {
+    pub(crate) process: Process,
+    pub(crate) target: Target,
+    /// From the start to the first answer.
+    pub(crate) ready: Duration,
+}
+
+impl Started {
+    pub(crate) fn takes_part(self, name: &str, kind: Kind, path: &str, total: u64) -> Contestant {
+        let pid = Some(self.process.pid());
+        let target = self.target.at(path);
+        Contestant {
+            name: name.to_owned(),
+            kind,
+            target,
+            total,
+            pid,
+            memory_before: 0,
+            _process: Some(self.process),
+        }
+    }
+}
+
+/// Starts Kindling with the base of the run.
+///
+/// # Errors
+///
+/// When it does not become ready.
+pub(crate) fn start_kindling(place: &Place, data: &Path, transport: Transport) -> Result<Started> {
+    let images = serde_json::json!([{
+        "openshift_version": "4.14", "cpu_architecture": "x86_64", "version": "414.1",
+        "url": format!("file://{}", place.base.display()),
+    }]);
+    let listen = if transport == Transport::Tls { "--listen-tls" } else { "--listen" };
+    let mut command = Command::new(&place.kindling);
+    command.args(["serve", listen, "127.0.0.1:0", "--data-dir"]).arg(data).stdout(Stdio::piped());
+    command.env("OS_IMAGES", images.to_string());
+    if transport == Transport::Tls {
+        command.env("HTTPS_CERT_FILE", place.folder.join(CERTIFICATE));
+        command.env("HTTPS_KEY_FILE", place.folder.join(KEY));
+    }
+    let begun = Instant::now();
+    let mut process = Process::start("kindling", &mut command, &place.log())?;
+    let line = process.first_line().with_context(|| told(&place.log()))?;
+    let port = line.rsplit(':').next().and_then(|port| port.trim().parse().ok());
+    let port = port.with_context(|| format!("kindling says {line:?} and not where it listens"))?;
+    let target = place.target(port, "/ready", transport)?;
+    await_answer(&mut process, &target, begun).with_context(|| told(&place.log()))?;
+    Ok(Started { process, target, ready: begun.elapsed() })
+}
+
+/// Starts nginx with `sendfile` on or off.
+///
+/// # Errors
+///
+/// When it does not become ready.
+pub(crate) fn start_nginx(place: &Place, sendfile: &str, transport: Transport) -> Result<Started> {
+    let mut attempts = 1..=ATTEMPTS;
+    loop {
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let tls = if transport == Transport::Tls { " ssl" } else { "" };
+        let config = NGINX
+            .replace("@FOLDER@", &place.folder.display().to_string())
+            .replace("@PORT@", &port.to_string())
+            .replace("@SENDFILE@", sendfile)
+            .replace("@LISTEN@", &format!("127.0.0.1:{port}{tls}"));
+        let path = place.folder.join(format!("nginx-{port}.conf"));
+        std::fs::write(&path, config)?;
+        let begun = Instant::now();
+        let mut command = Command::new(&place.nginx);
+        command.arg("-p").arg(&place.folder).arg("-c").arg(&path).stdout(Stdio::null());
+        let mut process = Process::start("nginx", &mut command, &place.log())?;
+        let target = place.target(port, "/ready", transport)?;
+        match await_answer(&mut process, &target, begun) {
+            Ok(()) => return Ok(Started { process, target, ready: begun.elapsed() }),
+            Err(error) if attempts.next().is_none() => return Err(error).with_context(|| told(&place.log())),
+            Err(_) => crate::interrupt::check()?,
+        }
+    }
+}
+
+/// A server that somebody else has started.
+///
+/// # Errors
+///
+/// When the URL is none, or nothing answers there with a range.
+pub(crate) fn at_url(name: &str, url: &Target, pid: Option<u32>) -> Result<Contestant> {
+    let total = length(url)?;
+    Ok(Contestant {
+        name: name.to_owned(),
+        kind: Kind::Other,
+        target: url.clone(),
+        total,
+        pid,
+        memory_before: 0,
+        _process: None,
+    })
+}
+
+/// Takes a URL apart.
+///
+/// # Errors
+///
+/// When it is no HTTP URL of a server that has an address.
+pub(crate) fn parse_url(url: &str, ca: Option<&Path>) -> Result<(Target, Transport)> {
+    let (scheme, rest) = url.split_once("://").with_context(|| format!("{url:?} is no URL"))?;
+    let (transport, port) = match scheme {
+        "http" => (Transport::Plain, 80),
+        "https" => (Transport::Tls, 443),
+        other => bail!("{url:?}: {other} is neither http nor https"),
+    };
+    let (authority, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
+    let safe = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
+    ensure!(!authority.is_empty() && safe(authority) && safe(path), "{url:?} is no URL");
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, digits)) if !digits.ends_with(']') => {
+            (host, digits.parse().with_context(|| format!("{url:?}: {digits:?} is no port"))?)
+        }
+        _ => (authority, port),
+    };
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let address = (bare, port).to_socket_addrs()?.next().with_context(|| format!("{host} has no address"))?;
+    let tls = match (transport, ca) {
+        (Transport::Plain, _) => None,
+        (Transport::Tls, Some(file)) => Some(certificate::trusting(file, host)?),
+        (Transport::Tls, None) => bail!("{url}: --ca FILE names the certificates to trust"),
+    };
+    let target = Target { address, authority: authority.to_owned(), path: path.to_owned(), tls };
+    Ok((target, transport))
+}
+
+/// The length of a file, as the answer to a request for its first byte tells.
+///
+/// # Errors
+///
+/// When there is no such answer.
+pub(crate) fn length(target: &Target) -> Result<u64> {
+    let mut connection = Connection::open(target)?;
+    let mut request = Vec::new();
+    write_get(&mut request, target, Some((0, 0)));
+    let about = || format!("asking {} for the first byte of {}", target.authority, target.path);
+    let answer = connection.ask(&request, Wanted::Status(206), &mut Sink::Discard).with_context(about)?;
+    let range = answer.head().and_then(|head| head.content_range);
+    let ContentRange { total, .. } = range.with_context(|| format!("{}: no Content-Range", target.path))?;
+    Ok(total)
+}
+
+fn await_answer(process: &mut Process, target: &Target, begun: Instant) -> Result<()> {
+    let mut request = Vec::new();
+    write_get(&mut request, target, None);
+    loop {
+        process.check()?;
+        let waited = begun.elapsed();
+        // The look at the port alone is cheap, and a refusal says nothing.
+        if TcpStream::connect(target.address).is_ok() {
+            let answer = Connection::open(target)
+                .and_then(|mut connection| connection.fetch(&request, Wanted::Status(200)));
+            match answer {
+                Ok(_) => return Ok(()),
+                Err(error) if waited > STARTING => return Err(error),
+                Err(_) => {}
+            }
+        }
+        ensure!(waited < STARTING, "nobody listens at {} for {STARTING:?}", target.authority);
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// What servers have said at the end.
+fn told(log: &Path) -> String {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().rev().take(5).collect();
+    let lines: Vec<&str> = lines.into_iter().rev().collect();
+    format!("starting a server, which said: {}", lines.join(" | "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_taken_apart() {
+        let (target, transport) = parse_url("http://127.0.0.1:81/a/b?c=d", None).unwrap();
+        assert_eq!(transport, Transport::Plain);
+        assert_eq!((target.address.port(), target.path.as_str()), (81, "/a/b?c=d"));
+        assert_eq!(target.authority, "127.0.0.1:81");
+        let (target, _) = parse_url("http://[::1]", None).unwrap();
+        assert_eq!((target.address.to_string().as_str(), target.path.as_str()), ("[::1]:80", "/"));
+    }
+
+    #[test]
+    fn what_is_no_url_is_an_error() {
+        for url in [
+            "127.0.0.1/a",
+            "ftp://127.0.0.1/a",
+            "http:///a",
+            "http://127.0.0.1:99999/",
+            "http://127.0.0.1/a b",
+            "http://127.0.0.1/a\r\nb",
+            "https://127.0.0.1/",
+        ] {
+            assert!(parse_url(url, None).is_err(), "{url}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! What processes take of the machine: processor time and memory, from `/proc`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::AddAssign;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+/// Processor time of a group of processes so far.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct CpuTime {
+    /// Nanoseconds of each thread that lives, by process and thread.
+    threads: BTreeMap<(u32, u32), u64>,
+    /// Of whole processes with threads that have ended, in ticks of the clock.
+    ticks: u64,
+}
+
+impl CpuTime {
+    /// Reads what a process and its children have taken.
+    ///
+    /// # Errors
+    ///
+    /// When the process has ended.
+    pub(crate) fn of(pid: u32) -> Result<Self> {
+        let mut time = Self::default();
+        for pid in family(pid)? {
+            time.add(pid).with_context(|| format!("reading the processor time of process {pid}"))?;
+        }
+        Ok(time)
+    }
+
+    fn add(&mut self, pid: u32) -> Result<()> {
+        for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
+            let Ok(thread) = entry?.file_name().to_string_lossy().parse() else { continue };
+            // A thread may end between the two calls, and a kernel may not count.
+            let text = fs::read_to_string(format!("/proc/{pid}/task/{thread}/schedstat")).unwrap_or_default();
+            if let Some(time) = text.split(' ').next().and_then(|word| word.parse().ok()) {
+                self.threads.insert((pid, thread), time);
+            }
+        }
+        self.ticks += ticks(&fs::read_to_string(format!("/proc/{pid}/stat"))?).context("stat")?;
+        Ok(())
+    }
+
+    /// What was taken since an earlier reading: to the nanosecond where all threads still live, and in ticks otherwise.
+    pub(crate) fn since(&self, earlier: &Self) -> Duration {
+        let thread = |(key, time): (&(u32, u32), &u64)| {
+            time.saturating_sub(earlier.threads.get(key).copied().unwrap_or_default())
+        };
+        let fine = Duration::from_nanos(self.threads.iter().map(thread).sum());
+        let ticks = self.ticks.saturating_sub(earlier.ticks);
+        let per_second = rustix::param::clock_ticks_per_second().max(1);
+        let coarse = Duration::from_nanos(ticks.saturating_mul(1_000_000_000) / per_second);
+        // Two counters of each reading are rounded; what is farther apart than that was of threads that have ended.
+        let rounding = Duration::from_nanos(4_000_000_000 / per_second);
+        if coarse > fine + rounding { coarse } else { fine }
+    }
+}
+
+/// User and system time of a process, out of `/proc/PID/stat`.
+fn ticks(stat: &str) -> Option<u64> {
+    // The name of the program stands in parentheses, and may have any characters.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace().skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    user.checked_add(system)
+}
+
+/// A process and its children.
+///
+/// # Errors
+///
+/// When the process has ended.
+pub(crate) fn family(pid: u32) -> Result<Vec<u32>> {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))
+        .with_context(|| format!("process {pid} has ended"))?;
+    let children = children.split_whitespace().filter_map(|word| word.parse().ok());
+    Ok(std::iter::once(pid).chain(children).collect())
+}
+
+/// Memory of processes, in bytes. Pages that several of them share count once.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Memory {
+    /// What is theirs alone, and would be gone with them.
+    pub(crate) private: u64,
+    /// Pages of files that they have mapped: the page cache's, which the system takes back as it likes.
+    pub(crate) mapped: u64,
+}
+
+impl Memory {
+    /// Reads what a process and its children have.
+    ///
+    /// # Errors
+    ///
+    /// When the process has ended.
+    pub(crate) fn of(pid: u32) -> Result<Self> {
+        let mut memory = Self::default();
+        for pid in family(pid)? {
+            let path = format!("/proc/{pid}/smaps_rollup");
+            let text = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
+            memory += Self::parse(&text).with_context(|| format!("reading {path}"))?;
+        }
+        Ok(memory)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let field = |name: &str| {
+            let rest = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+            let kilobytes: u64 = rest.trim().strip_suffix("kB")?.trim().parse().ok()?;
+            kilobytes.checked_mul(1024)
+        };
+        let private = field("Pss_Anon").or_else(|| field("Anonymous"))?;
+        let mapped = field("Pss_File").or_else(|| field("Rss")?.checked_sub(private))?;
+        Some(Self { private, mapped })
+    }
+}
+
+impl AddAssign for Memory {
+    fn add_assign(&mut self, other: Self) {
+        self.private += other.private;
+        self.mapped += other.mapped;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    #[test]
+    fn ticks_stand_behind_any_name() {
+        let stat = "7 (a ) b) S 1 2 3 4 5 6 7 8 9 10 250 50 13 14";
+        assert_eq!(ticks(stat), Some(300));
+        assert_eq!(ticks("7 (a"), None);
+        assert_eq!(ticks("7 (a) S 1 2"), None);
+    }
+
+    #[test]
+    fn memory_is_what_is_shared_once_or_what_there_is() {
+        let text = "00400000-7ff [rollup]\nRss:   900 kB\nPss:  800 kB\nPss_Anon: 300 kB\nPss_File: 500 kB\nAnonymous: 350 kB\n";
+        let kib = |private: u64, mapped: u64| Some(Memory { private: private << 10, mapped: mapped << 10 });
+        assert_eq!(Memory::parse(text), kib(300, 500));
+        assert_eq!(Memory::parse("Rss: 900 kB\nAnonymous: 350 kB\n"), kib(350, 550));
+        assert_eq!(Memory::parse("Rss: 900\n"), None);
+    }
+
+    #[test]
+    fn threads_that_have_ended_are_counted_in_ticks() {
+        let earlier = CpuTime { threads: [((1, 1), 5_000_000)].into(), ticks: 100 };
+        let fine = CpuTime { threads: [((1, 1), 9_000_000), ((1, 2), 1_000_000)].into(), ticks: 101 };
+        assert_eq!(fine.since(&earlier), Duration::from_millis(5));
+        let ended = CpuTime { ticks: 300, ..fine };
+        assert_eq!(ended.since(&earlier), Duration::from_secs(200) / u32::try_from(clock()).unwrap());
+    }
+
+    fn clock() -> u64 {
+        rustix::param::clock_ticks_per_second()
+    }
+
+    #[test]
+    fn this_process_takes_what_it_takes() {
+        let pid = std::process::id();
+        let before = CpuTime::of(pid).unwrap();
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_millis(60) {
+            std::hint::spin_loop();
+        }
+        assert!(CpuTime::of(pid).unwrap().since(&before) > Duration::from_millis(1));
+        assert!(Memory::of(pid).unwrap().private > 64 << 10);
+    }
+}

@@ -1,0 +1,175 @@
+//! What the hot operations cost in instructions and system calls, held against what they cost before. Counts are nearly the
+//! same on a busy machine and on an idle one, where times are not.
+//!
+//! `.ci/instructions` builds and runs it: it counts under callgrind, compares with `benches/instructions.txt`, and fails where
+//! something grew. `.ci/instructions --update` writes that file anew, and `.ci/instructions NAME...` is for some operations.
+//!
+//! Every operation is run in a process of its own, a number of times and three times as often; what is counted is the
+//! difference, so that the setup, which is the same both times, is none of it. Processors differ in the instructions that
+//! libraries choose at run time; valgrind shows each program the same processor, wherever the real one has AVX2.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "a bench over inputs of its own"
+)]
+
+mod baseline;
+mod operations;
+mod service;
+#[path = "../../ignition/tests/setups/mod.rs"]
+mod setups;
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode};
+
+use baseline::{Baseline, Cost, Counted};
+use operations::{OPERATIONS, Operation};
+use tempfile::TempDir;
+
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/instructions.txt");
+/// The word that makes this program do an operation and nothing else.
+const RUN: &str = "run";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    if let [RUN, folder, name, times] = arguments[..] {
+        run(Path::new(folder), operation(name), times.parse().unwrap());
+        return ExitCode::SUCCESS;
+    }
+    let (options, names): (Vec<&str>, Vec<&str>) =
+        arguments.into_iter().partition(|word| word.starts_with('-'));
+    assert!(
+        options.iter().all(|option| *option == "--update"),
+        "usage: .ci/instructions [--update] [NAME...]"
+    );
+    let Some(tools) = tools() else { return ExitCode::SUCCESS };
+    if cfg!(debug_assertions) {
+        eprintln!("this is not built to be counted: use .ci/instructions");
+        return ExitCode::FAILURE;
+    }
+    let is_everything = names.is_empty();
+    let chosen: Vec<Operation> =
+        if is_everything { OPERATIONS.to_vec() } else { names.into_iter().map(operation).collect() };
+    let counted = count(&chosen);
+    let baseline = match fs::read_to_string(FILE) {
+        Ok(text) => Baseline::parse(&text).unwrap_or_else(|error| panic!("{FILE}: {error}")),
+        Err(_) => Baseline::default(),
+    };
+    if !options.is_empty() {
+        fs::write(FILE, baseline.updated(&counted, is_everything, tools).to_string()).unwrap();
+        return ExitCode::SUCCESS;
+    }
+    let differences = baseline.compare(&counted, is_everything);
+    for difference in &differences {
+        println!("{}{difference}", if difference.is_failure() { "FAILED: " } else { "" });
+    }
+    if differences.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    println!("The baseline was counted with {}.\nThis is {tools}.", baseline.tools);
+    println!("If it has to be so, `.ci/instructions --update` writes benches/instructions.txt anew.");
+    if differences.iter().any(baseline::Difference::is_failure) {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+fn operation(name: &str) -> Operation {
+    let found = OPERATIONS.iter().find(|operation| operation.name == name);
+    *found.unwrap_or_else(|| panic!("{name} is no operation"))
+}
+
+/// What of this machine counts depend on: the compiler and the counter. None where there is no counter, which
+/// `KINDLING_REQUIRE_TOOLS=1` makes a failure.
+fn tools() -> Option<String> {
+    let version = |program: &str| {
+        let output = Command::new(program).arg("--version").output().ok()?;
+        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let Some(valgrind) = version("valgrind") else {
+        assert_ne!(
+            env::var("KINDLING_REQUIRE_TOOLS").as_deref(),
+            Ok("1"),
+            "valgrind is not installed, but required"
+        );
+        eprintln!("SKIPPED: valgrind is not installed");
+        return None;
+    };
+    Some(format!("{} on {}, {valgrind}", version("rustc").unwrap_or_default(), env::consts::ARCH))
+}
+
+/// The operation, done so often.
+fn run(folder: &Path, operation: Operation, times: usize) {
+    let mut ready = (operation.set_up)(folder);
+    for _ in 0..times {
+        ready();
+    }
+}
+
+fn count(operations: &[Operation]) -> Vec<Counted> {
+    let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    operations::prepare(folder.path());
+    let mut counted = Vec::new();
+    for operation in operations {
+        let (often, seldom) = (operation.times * 3, operation.times);
+        // There are two processors on small machines.
+        let [mut more, mut less] =
+            [often, seldom].map(|times| Counter::start(folder.path(), operation, times));
+        let (more, less) = (more.finish(), less.finish());
+        let each = |more: u64, less: u64| {
+            let times = u64::try_from(often - seldom).unwrap();
+            (more.saturating_sub(less) + times / 2) / times
+        };
+        let cost = Cost {
+            instructions: each(more.instructions, less.instructions),
+            calls: each(more.calls, less.calls),
+        };
+        println!(
+            "{:<24} {:>10} instructions {:>6} system calls",
+            operation.name, cost.instructions, cost.calls
+        );
+        counted.push(Counted { name: operation.name.to_owned(), cost, tolerance: operation.tolerance });
+    }
+    counted
+}
+
+/// A process whose instructions are counted.
+struct Counter {
+    child: Child,
+    report: PathBuf,
+}
+
+impl Counter {
+    fn start(folder: &Path, operation: &Operation, times: usize) -> Self {
+        let report = folder.join(format!("callgrind.{}.{times}", operation.name));
+        let mut command = Command::new("valgrind");
+        command.args(["--quiet", "--tool=callgrind", "--collect-systime=yes"]);
+        command.arg(format!("--callgrind-out-file={}", report.display())).arg(env::current_exe().unwrap());
+        command.arg(RUN).arg(folder).arg(operation.name).arg(times.to_string());
+        Self { child: command.spawn().unwrap(), report }
+    }
+
+    fn finish(&mut self) -> Cost {
+        assert!(self.child.wait().unwrap().success(), "{} was not made", self.report.display());
+        let report = fs::read_to_string(&self.report).unwrap();
+        read(&report).unwrap_or_else(|| panic!("{}: no totals", self.report.display()))
+    }
+}
+
+/// The totals of a report of callgrind: each is of the event that has the same place in the line of events.
+fn read(report: &str) -> Option<Cost> {
+    let line = |start: &str| report.lines().find_map(|line| line.strip_prefix(start));
+    let (events, totals) = (line("events: ")?, line("totals: ")?);
+    let total = |name: &str| {
+        let mut pairs = events.split_whitespace().zip(totals.split_whitespace());
+        pairs.find(|(event, _)| *event == name).and_then(|(_, total)| total.parse().ok())
+    };
+    Some(Cost { instructions: total("Ir")?, calls: total("sysCount")? })
+}

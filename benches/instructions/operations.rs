@@ -1,0 +1,235 @@
+//! What is counted: every operation by its name, with all that comes before it.
+
+use std::fs::File;
+use std::future::Future;
+use std::hint::black_box;
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use axum::http::{HeaderMap, HeaderValue, Method, Version, header};
+use chrono::{TimeDelta, Utc};
+use fixtures::{Architecture, Era, Recipe};
+use http_body_util::BodyExt;
+use ignition::discovery::Override;
+use ignition::document::Document;
+use ignition::network::{Generation, HostNetwork, KeyfileCache, MacInterface, Networks};
+use isogen::{Archive, BaseImage, Digest, Edits, Encoding, KargsEdit, KargsOperations, Plan};
+use kindling::http::{BodyMode, Content};
+
+use super::baseline::Tolerance;
+use super::service;
+use super::setups;
+
+/// The root file system is as long as it has to be for whole frames: nothing that is counted here depends on its length.
+const ROOTFS_LEN: u64 = 8 << 20;
+const CONFIG_LEN: usize = 100 << 10;
+/// A config that needs a new layout.
+const LARGE_CONFIG_LEN: usize = 300 << 10;
+/// How many ranges are looked up as one operation.
+const LOOKUPS: usize = 100;
+
+/// An operation, set up and ready to be repeated.
+pub(crate) type Ready = Box<dyn FnMut()>;
+
+/// Something that is counted.
+#[derive(Clone, Copy)]
+pub(crate) struct Operation {
+    pub(crate) name: &'static str,
+    /// How many of them are counted: enough to rise above what the same start differs by from run to run.
+    pub(crate) times: usize,
+    pub(crate) tolerance: Tolerance,
+    pub(crate) set_up: fn(&Path) -> Ready,
+}
+
+/// What runs on one thread takes the same instructions each time, but for the seeds of hash tables.
+const ALONE: Tolerance = Tolerance { instructions: 2, calls: 0 };
+/// What threads hand to each other depends on who comes first, and how often they wait for it does more so.
+const AMONG_THREADS: Tolerance = Tolerance { instructions: 5, calls: 100 };
+/// One thread after the other, each waiting for the next.
+const IN_TURNS: Tolerance = Tolerance { instructions: 5, calls: 5 };
+/// A database hands over row by row: whether each is waited for is chance. Its calls tell of nothing but an avalanche.
+const ROW_BY_ROW: Tolerance = Tolerance { instructions: 5, calls: 400 };
+
+const fn counted(
+    name: &'static str,
+    times: usize,
+    tolerance: Tolerance,
+    set_up: fn(&Path) -> Ready,
+) -> Operation {
+    Operation { name, times, tolerance, set_up }
+}
+
+/// All of them.
+pub(crate) const OPERATIONS: &[Operation] = &[
+    counted("open", 20, ALONE, opening),
+    counted("plan-in-place", 200, ALONE, |folder| planning(folder, CONFIG_LEN, Encoding::Gzip)),
+    counted("plan-laid-out-anew", 50, ALONE, |folder| planning(folder, LARGE_CONFIG_LEN, Encoding::Stored)),
+    counted("plan-minimal", 100, ALONE, minimal),
+    counted("lookup-of-100-ranges", 100, ALONE, looking_up),
+    counted("body-2KiB", 500, ALONE, |folder| body(folder, BodyMode::Mapped, 2 << 10)),
+    counted("body-1MiB", 500, ALONE, |folder| body(folder, BodyMode::Mapped, 1 << 20)),
+    counted("body-read-1MiB", 100, ALONE, |folder| body(folder, BodyMode::Read, 1 << 20)),
+    counted("sha256-shared-prefix", 1, ALONE, digesting),
+    counted("pack-gzip", 2, ALONE, |_| packing(Encoding::Gzip)),
+    counted("pack-xz", 1, ALONE, |_| packing(Encoding::Xz)),
+    counted("discovery-config", 3, ALONE, |_| composing()),
+    counted("merge", 10, ALONE, |_| merging()),
+    counted("keyfiles-1-host", 20, AMONG_THREADS, |_| keyfiles(1)),
+    counted("keyfiles-100-hosts", 1, AMONG_THREADS, |_| keyfiles(100)),
+    counted("request-image-2KiB", 500, IN_TURNS, service::image_range),
+    counted("connection-image-2KiB", 1000, IN_TURNS, service::connection_range),
+    counted("request-infra-env", 500, AMONG_THREADS, service::infra_env),
+    counted("request-100-infra-envs", 10, ROW_BY_ROW, service::infra_envs),
+];
+
+/// What operations find in their folder: an image, and an inventory.
+pub(crate) fn prepare(folder: &Path) {
+    let recipe = Recipe::new(Architecture::X86_64, Era::E2024_12).rootfs_len(ROOTFS_LEN);
+    recipe.write_to(&image_path(folder)).unwrap();
+    service::prepare(folder);
+}
+
+pub(crate) fn image_path(folder: &Path) -> std::path::PathBuf {
+    folder.join("image.iso")
+}
+
+fn open(folder: &Path) -> BaseImage {
+    BaseImage::open(image_path(folder)).unwrap()
+}
+
+fn opening(folder: &Path) -> Ready {
+    let path = image_path(folder);
+    Box::new(move || drop(BaseImage::open(black_box(&path)).unwrap()))
+}
+
+/// A config that is mostly base64, as real ones are: it shrinks to three quarters.
+fn config(len: usize) -> Vec<u8> {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut next = numbers();
+    std::iter::repeat_with(|| LETTERS[usize::try_from(next() % 64).unwrap()]).take(len).collect()
+}
+
+/// Numbers in no order, the same ones each time.
+fn numbers() -> impl FnMut() -> u64 {
+    let mut state = 1_u64;
+    move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state >> 33
+    }
+}
+
+fn edits(len: usize, encoding: Encoding) -> Edits {
+    let mut archive = Archive::new();
+    archive.insert("config.ign", config(len));
+    let append = vec!["console=ttyS0".to_owned()];
+    let kargs = KargsEdit::Default(KargsOperations { append, ..KargsOperations::default() });
+    Edits::new().archive(archive.pack(encoding).unwrap()).kargs(kargs)
+}
+
+fn planning(folder: &Path, len: usize, encoding: Encoding) -> Ready {
+    let (image, edits) = (open(folder), edits(len, encoding));
+    Box::new(move || drop(image.plan(black_box(&edits)).unwrap()))
+}
+
+fn minimal(folder: &Path) -> Ready {
+    let image = open(folder);
+    Box::new(move || drop(image.minimal(black_box(None)).unwrap()))
+}
+
+fn plan(folder: &Path) -> Plan {
+    open(folder).plan(&edits(CONFIG_LEN, Encoding::Gzip)).unwrap()
+}
+
+fn looking_up(folder: &Path) -> Ready {
+    let (plan, mut next) = (plan(folder), numbers());
+    Box::new(move || {
+        for _ in 0..LOOKUPS {
+            let at = next() % plan.len();
+            black_box(plan.segments(at..at + (64 << 10)).map(|segment| segment.len()).sum::<u64>());
+        }
+    })
+}
+
+/// An answer with a range of the root file system, and all frames of it. The bytes are in memory, so nobody waits.
+fn body(folder: &Path, mode: BodyMode, len: u64) -> Ready {
+    let plan = plan(folder);
+    // All bytes are read once.
+    std::io::copy(&mut File::open(image_path(folder)).unwrap(), &mut std::io::sink()).unwrap();
+    // A whole frame, in the middle of the root file system.
+    let at = (plan.len() / 2).next_multiple_of(1 << 20);
+    let mut headers = HeaderMap::new();
+    let range = HeaderValue::try_from(format!("bytes={at}-{}", at + len - 1)).unwrap();
+    headers.insert(header::RANGE, range);
+    let changed_at = Utc::now() - TimeDelta::days(1);
+    let content =
+        Content::new(Arc::new(plan), "\"0\"".to_owned(), changed_at, "application/octet-stream", None);
+    Box::new(move || {
+        let mut body = content.respond_in(mode, &Method::GET, &headers, Version::HTTP_11).into_body();
+        let mut sent = 0;
+        while let Some(frame) = at_once(body.frame()) {
+            sent += black_box(frame.unwrap().into_data().unwrap()).len() as u64;
+        }
+        assert_eq!(sent, len);
+    })
+}
+
+/// What comes out without waiting. A wait costs few instructions and may take long, so it is none of what is counted.
+fn at_once<T>(work: impl Future<Output = T>) -> T {
+    match pin!(work).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(result) => result,
+        Poll::Pending => panic!("a body waits for bytes that are in memory"),
+    }
+}
+
+fn digesting(folder: &Path) -> Ready {
+    let plan = open(folder).plan(&edits(LARGE_CONFIG_LEN, Encoding::Stored)).unwrap();
+    // The base is read once in its life.
+    plan.sha256().unwrap();
+    Box::new(move || assert_ne!(black_box(&plan).sha256().unwrap(), Digest::of(b"")))
+}
+
+fn packing(encoding: Encoding) -> Ready {
+    let mut archive = Archive::new();
+    archive.insert("config.ign", config(CONFIG_LEN));
+    Box::new(move || drop(black_box(&archive).pack(encoding).unwrap()))
+}
+
+/// All that an infra-env can ask for, with an override of 20 KiB merged and checked.
+fn composing() -> Ready {
+    let mut discovery = setups::full();
+    discovery.infra_env.config_override = Some(Override::new(setups::override_text()));
+    Box::new(move || drop(black_box(&discovery).compose().unwrap().config.to_string()))
+}
+
+fn merging() -> Ready {
+    let read = |text: &str| Document::parse(text.as_bytes()).unwrap().document;
+    let parent = read(&setups::full().compose().unwrap().config.to_string());
+    let child = read(&setups::override_text());
+    Box::new(move || drop(ignition::merge::merge(black_box(&parent), black_box(&child))))
+}
+
+fn host(number: usize) -> HostNetwork {
+    let address = format!("{}.{}", number / 200, number % 200 + 10);
+    let nic = |nic: usize| {
+        format!(
+            "- {{name: eth{nic}, type: ethernet, state: up, ipv4: {{enabled: true, address: \
+             [{{ip: 10.{nic}.{address}, prefix-length: 16}}]}}}}\n"
+        )
+    };
+    let interface = |nic: usize| MacInterface {
+        logical_nic_name: format!("eth{nic}"),
+        mac_address: format!("52:54:{nic:02x}:00:{:02x}:{:02x}", number >> 8, number & 0xff),
+    };
+    HostNetwork::new(format!("interfaces:\n{}{}", nic(0), nic(1)), vec![interface(0), interface(1)])
+}
+
+/// The files of hosts that nobody has seen before.
+fn keyfiles(hosts: usize) -> Ready {
+    let hosts: Vec<HostNetwork> = (0..hosts).map(host).collect();
+    Box::new(move || {
+        let cache = KeyfileCache::default();
+        drop(Networks::generate(black_box(&hosts), Generation::Keyfiles, &cache).unwrap());
+    })
+}
