@@ -14,7 +14,7 @@ use crate::parts::{Programs, SecureFirmware};
 use crate::proxy_dhcp;
 
 /// No boot takes a tenth of it on an idle machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 /// How many machines run at once. Each takes a processor and some hundred megabytes.
 const MACHINES: usize = 2;
 /// What both boot menus say while they wait: "Automatic boot in …", "… will be executed automatically in …".
