@@ -26,7 +26,6 @@ pub(crate) fn round(house: &House, sizes: &[u64], round: u64) -> Result<Found> {
 
 fn size(house: &House, count: u64, round: u64) -> Result<Vec<Measure>> {
     let setting = house.setting(&format!("hosts-{round}-{count}"));
-    // Nobody waits for the digest of the live image while hosts are measured.
     let server = house.start(&setting)?;
     let networks = network::hosts(count, round)?;
     let wish = |name| Wish { name, version: VERSION, networks: &networks }.body();

@@ -39,7 +39,7 @@ pub(crate) fn round(house: &House, sizes: &[u64], round: u64) -> Result<Found> {
         server = house.start(&setting)?;
         measures.push(took("start to ready", server.ready()));
         measures.extend(read(house, &server, &ids).with_context(about)?);
-        measures.push(mib("private memory after the start and all reads", server.memory()?.private));
+        measures.push(mib("private memory after all reads", server.memory()?.private));
         measures.push(mib("database", database_len(&setting)?));
         found.push((count, measures));
     }

@@ -4,6 +4,7 @@
 //! them, is in `docs/scale.md`.
 
 mod axis;
+mod capacity;
 mod connections;
 mod hosts;
 mod infra_envs;

@@ -1,5 +1,5 @@
-//! Small plots of all curves in one SVG, on light and on dark: both scales are logarithmic, so that what grows with its size is
-//! a line at half a right angle per decade, and what does not grow is level.
+//! Small plots of all curves in one SVG, on light and on dark: both scales are logarithmic, so that what grows with its size
+//! climbs a decade in each decade, and what does not grow is level.
 
 use std::fmt::Write as _;
 

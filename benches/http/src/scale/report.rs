@@ -8,10 +8,10 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use super::axis::Axis;
-use super::plot;
+use super::{capacity, plot};
 use crate::figures::{Figure, Line, Measure};
 use crate::machine::Machine;
-use crate::report::{capitalised, number, with_generated};
+use crate::report::{number, with_generated};
 
 const BEGIN: &str = "<!-- scale: begin -->";
 const END: &str = "<!-- scale: end -->";
@@ -91,12 +91,12 @@ impl Curve {
 
     /// A row for each figure, a column for each size.
     fn table(&self, text: &mut String) {
-        let sizes: Vec<String> =
-            self.points.iter().map(|point| format!("{} {}", grouped(point.size), self.unit)).collect();
+        let sizes: Vec<String> = self.points.iter().map(|point| grouped(point.size)).collect();
         let _ = writeln!(
             text,
-            "\n### {}\n\n| | {} |\n|---|{}",
-            capitalised(&self.title),
+            "\n### {}\n\n| {} | {} |\n|---|{}",
+            self.title,
+            self.unit,
             sizes.join(" | "),
             "---:|".repeat(sizes.len())
         );
@@ -116,7 +116,7 @@ fn middle(figure: &Figure) -> Option<f64> {
 }
 
 /// With commas between thousands.
-fn grouped(count: u64) -> String {
+pub(crate) fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + 6);
     for (at, digit) in digits.chars().enumerate() {
@@ -141,12 +141,13 @@ impl Report {
     pub(crate) fn markdown(&self) -> String {
         let mut text = format!(
             "{} kindling {}. Medians of {} rounds, {} s for each measurement of rates:\n\n```sh\n{}\n```\n\n\
-             ![What grows with what](./{PLOT})\n",
+             ![What grows with what]({PLOT})\n",
             self.machine, self.version, self.rounds, self.seconds, self.command
         );
         for curve in &self.curves {
             curve.table(&mut text);
         }
+        text.push_str(&capacity::markdown(&self.curves));
         text
     }
 
@@ -189,8 +190,14 @@ pub(crate) mod tests {
                 );
             }
             for (size, rate) in [(1, 9_000.0), (10, 30_000.0)] {
-                connections
-                    .add(size, &[higher("rate", "requests/s", rate * factor), lower("growth", "KiB", 0.0)]);
+                connections.add(
+                    size,
+                    &[
+                        higher("rate", "requests/s", rate * factor),
+                        lower("growth", "KiB", 0.0),
+                        lower("processor time of bytes", "s/GiB", 1.0 / factor),
+                    ],
+                );
             }
         }
         Report {
