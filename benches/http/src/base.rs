@@ -29,8 +29,19 @@ const PROBE_LEN: u64 = 100_003;
 ///
 /// When there is no room.
 pub(crate) fn write(path: &Path, rootfs_len: u64) -> Result<()> {
+    write_recipe(
+        path,
+        &Recipe::new(Architecture::X86_64, Era::E2023_07).with_program().rootfs_len(rootfs_len),
+    )
+}
+
+/// The same of any recipe.
+///
+/// # Errors
+///
+/// When there is no room.
+pub(crate) fn write_recipe(path: &Path, recipe: &Recipe) -> Result<()> {
     let sparse = path.with_extension("sparse");
-    let recipe = Recipe::new(Architecture::X86_64, Era::E2023_07).with_program().rootfs_len(rootfs_len);
     recipe.write_to(&sparse).with_context(|| format!("writing {}", sparse.display()))?;
     let about = || format!("writing {}", path.display());
     let mut input = BufReader::with_capacity(BLOCK, File::open(&sparse)?);

@@ -35,10 +35,10 @@ const WARM_UP: Duration = Duration::from_millis(200);
 pub(crate) fn run(options: &Options) -> Result<Report> {
     let machine = Machine::look();
     machine::raise_limit_of_files()?;
-    let folder = temporary_folder(options)?;
+    let folder = temporary_folder(options.folder.as_deref())?;
     let place = Place {
         folder: folder.path().to_owned(),
-        kindling: kindling(options)?,
+        kindling: kindling(options.kindling.as_deref())?,
         nginx: options.nginx.clone(),
         base: folder.path().join("base.iso"),
     };
@@ -83,10 +83,15 @@ fn report(options: &Options, machine: Machine, place: &Place) -> Result<Report> 
     })
 }
 
-fn temporary_folder(options: &Options) -> Result<tempfile::TempDir> {
+/// A folder that is removed with whoever holds it.
+///
+/// # Errors
+///
+/// When it cannot be made.
+pub(crate) fn temporary_folder(parent: Option<&Path>) -> Result<tempfile::TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("bench-http.");
-    let folder = match &options.folder {
+    let folder = match parent {
         Some(folder) => builder.tempdir_in(folder),
         None => builder.tempdir(),
     }
@@ -99,8 +104,12 @@ fn temporary_folder(options: &Options) -> Result<tempfile::TempDir> {
 }
 
 /// The program to measure, which is built if there is none.
-fn kindling(options: &Options) -> Result<PathBuf> {
-    if let Some(path) = &options.kindling {
+///
+/// # Errors
+///
+/// When there is none, and none can be built.
+pub(crate) fn kindling(path: Option<&Path>) -> Result<PathBuf> {
+    if let Some(path) = path {
         return path.canonicalize().with_context(|| format!("{}", path.display()));
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;

@@ -25,8 +25,8 @@ pub(crate) const SILENCE: Duration = Duration::from_secs(60);
 pub(crate) const SCRATCH: usize = 1 << 20;
 /// As much as is read while a head may come: one call of the kernel for a small answer, and little to copy of a large one.
 const HEAD_READ: usize = 8 << 10;
-/// The longest body that is kept.
-const MAX_KEPT: usize = 4 << 20;
+/// The longest body that is kept: a list of ten thousand infra-envs, or one with as many networks, has a fourth of that.
+const MAX_KEPT: usize = 128 << 20;
 
 /// A file on a server.
 #[derive(Debug, Clone)]

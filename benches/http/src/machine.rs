@@ -1,5 +1,6 @@
 //! Where, when and with what was measured.
 
+use std::fmt;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -30,6 +31,13 @@ impl Machine {
             kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
             load: line("/proc/loadavg").split(' ').next().unwrap_or_default().to_owned(),
         }
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { date, cpu, cores, kernel, load } = self;
+        write!(f, "{date}, {cpu}, {cores} cores, Linux {kernel}, load {load} before the start.")
     }
 }
 

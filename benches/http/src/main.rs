@@ -2,6 +2,8 @@
 //!
 //! Servers and clients share the machine, and take turns: what is told is the ratio of each round. `docs/performance.md` says
 //! what is measured, and how to point it at another server.
+//!
+//! With `scale`, Kindling alone: how what it costs grows with what it has. `docs/scale.md` says more.
 
 mod base;
 mod bench;
@@ -22,6 +24,7 @@ mod plot;
 mod process;
 mod random;
 mod report;
+mod scale;
 mod servers;
 mod slow;
 mod traces;
@@ -34,7 +37,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 
-use crate::options::Options;
+use crate::options::{Mode, Options, ScaleOptions};
 use crate::report::Report;
 
 fn main() -> ExitCode {
@@ -49,6 +52,9 @@ fn main() -> ExitCode {
 
 /// Two runs that differ are no error, and no success either: as `diff` does.
 fn run(options: &Options) -> Result<ExitCode> {
+    if let Some(Mode::Scale(options)) = &options.mode {
+        return scale(options);
+    }
     if let [first, second] = options.compare.as_slice() {
         let found = compare::compare(&Report::open(first)?, &Report::open(second)?);
         show(&found.text());
@@ -56,6 +62,19 @@ fn run(options: &Options) -> Result<ExitCode> {
     }
     interrupt::watch()?;
     let report = bench::run(options)?;
+    if let Some(path) = &options.json {
+        report.save(path)?;
+    }
+    if let Some(docs) = &options.write {
+        report.write(docs)?;
+    }
+    show(&report.markdown());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn scale(options: &ScaleOptions) -> Result<ExitCode> {
+    interrupt::watch()?;
+    let report = scale::run(options)?;
     if let Some(path) = &options.json {
         report.save(path)?;
     }

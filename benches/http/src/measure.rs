@@ -17,7 +17,7 @@ use crate::work::{Task, Work};
 use crate::{infra_env, interrupt, slow};
 
 pub(crate) const GIB: f64 = 1_073_741_824.0;
-const MIB: f64 = 1_048_576.0;
+pub(crate) const MIB: f64 = 1_048_576.0;
 /// The first bytes of an image: what a firmware looks at.
 const FIRST_BYTES: Bounds = (0, 2047);
 
@@ -206,10 +206,10 @@ fn rates(tally: &Tally, cpu: Option<Duration>, unit: &Unit) -> Vec<Measure> {
     measures
 }
 
-fn lower(name: &'static str, unit: &'static str, value: f64) -> Measure {
+pub(crate) fn lower(name: &'static str, unit: &'static str, value: f64) -> Measure {
     Measure { name, unit, better: Better::Lower, value }
 }
 
-fn milliseconds(time: Duration) -> f64 {
+pub(crate) fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }

@@ -3,14 +3,17 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{Args, Parser, Subcommand};
 
 use crate::work::{self, Size, Work};
 
 /// Kindling beside nginx, or beside another server, over HTTP: a per-cluster image against the same bytes in a file.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "bench-http")]
+#[command(name = "bench-http", args_conflicts_with_subcommands = true)]
 pub(crate) struct Options {
+    #[command(subcommand)]
+    pub(crate) mode: Option<Mode>,
+
     /// The `kindling` to run; without it target/release/kindling, which is built if there is none
     #[arg(long, value_name = "PATH")]
     pub(crate) kindling: Option<PathBuf>,
@@ -72,6 +75,77 @@ pub(crate) struct Options {
     pub(crate) compare: Vec<PathBuf>,
 }
 
+/// What else it can do.
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum Mode {
+    /// How cost grows: Kindling alone, with more and more hosts, infra-envs, live images, bytes and connections
+    Scale(ScaleOptions),
+}
+
+/// What may be chosen for measurements of growth.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ScaleOptions {
+    /// The `kindling` to run; without it target/release/kindling, which is built if there is none
+    #[arg(long, value_name = "PATH")]
+    pub(crate) kindling: Option<PathBuf>,
+
+    /// How often everything is measured
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
+    rounds: u16,
+
+    /// Length of each measurement of rates, in seconds
+    #[arg(long, default_value_t = 2.0, value_parser = seconds)]
+    seconds: f64,
+
+    /// Only what has this in its short name: hosts, infra-envs, live-images, image-length or connections
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) only: Option<String>,
+
+    /// One short round with small numbers, which shows that it runs and judges nothing
+    #[arg(long)]
+    pub(crate) quick: bool,
+
+    /// Folder for temporary files: 4 GiB, and it has to keep holes of files as holes
+    #[arg(long, value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
+
+    /// Write all raw figures to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
+    /// Write tables and plots into the page scale.md of this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) write: Option<PathBuf>,
+}
+
+impl ScaleOptions {
+    pub(crate) fn rounds(&self) -> u64 {
+        if self.quick { 1 } else { u64::from(self.rounds) }
+    }
+
+    pub(crate) fn time(&self) -> Duration {
+        Duration::from_secs_f64(if self.quick { 0.1 } else { self.seconds })
+    }
+
+    pub(crate) fn size(&self) -> Size {
+        if self.quick { Size::Small } else { Size::Full }
+    }
+
+    /// As [`Options::command_line`].
+    pub(crate) fn command_line(&self) -> String {
+        let mut command = "cargo run --release -p bench-http -- scale".to_owned();
+        if self.quick {
+            command.push_str(" --quick");
+        } else {
+            command.push_str(&format!(" --rounds {} --seconds {}", self.rounds, self.seconds));
+        }
+        if let Some(only) = &self.only {
+            command.push_str(&format!(" --only {only}"));
+        }
+        command
+    }
+}
+
 impl Options {
     pub(crate) fn rounds(&self) -> usize {
         if self.quick { 1 } else { usize::from(self.rounds) }
@@ -127,10 +201,14 @@ mod tests {
         Options::command().debug_assert();
         let parse = |words: &[&str]| Options::try_parse_from(["bench-http"].iter().chain(words));
         assert!(parse(&["--compare", "a", "b"]).is_ok());
+        assert!(parse(&["scale", "--quick", "--only", "hosts", "--json", "a"]).is_ok());
         for words in [
             &["--compare", "a"][..],
             &["--compare", "a", "b", "--quick"],
             &["--pid", "1"],
+            &["--quick", "scale"],
+            &["scale", "--compare", "a", "b"],
+            &["scale", "--rounds", "0"],
             &["--rounds", "0"],
             &["--seconds", "NaN"],
             &["--seconds", "-1"],
@@ -148,5 +226,15 @@ mod tests {
             "cargo run --release -p bench-http -- --rounds 9 --seconds 0.5 --only tls"
         );
         assert_eq!(command(&["--quick"]), "cargo run --release -p bench-http -- --quick");
+        let scale =
+            |words: &[&str]| match Options::parse_from(["bench-http", "scale"].iter().chain(words)).mode {
+                Some(Mode::Scale(scale)) => scale.command_line(),
+                None => String::new(),
+            };
+        assert_eq!(
+            scale(&["--only", "hosts", "--folder", "/a"]),
+            "cargo run --release -p bench-http -- scale --rounds 3 --seconds 2 --only hosts"
+        );
+        assert_eq!(scale(&["--quick"]), "cargo run --release -p bench-http -- scale --quick");
     }
 }

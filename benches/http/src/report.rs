@@ -73,11 +73,7 @@ impl Report {
     }
 
     fn conditions(&self) -> String {
-        let machine = &self.machine;
-        let mut text = format!(
-            "{}, {}, {} cores, Linux {}, load {} before the start. ",
-            machine.date, machine.cpu, machine.cores, machine.kernel, machine.load
-        );
+        let mut text = format!("{} ", self.machine);
         let versions: Vec<String> = self
             .contestants
             .iter()
@@ -187,7 +183,7 @@ impl Report {
         let path = docs.join("performance.md");
         let about = || format!("writing {}", path.display());
         let page = fs::read_to_string(&path).with_context(about)?;
-        let page = with_generated(&page, &self.markdown()).with_context(about)?;
+        let page = with_generated(&page, (BEGIN, END), &self.markdown()).with_context(about)?;
         let folder = docs.join("performance");
         fs::create_dir_all(&folder)?;
         for (name, file) in PLOTS {
@@ -198,13 +194,17 @@ impl Report {
     }
 }
 
-/// Puts text into the generated part of a page.
-fn with_generated(page: &str, generated: &str) -> Result<String> {
-    let missing = || format!("there is no generated part, between {BEGIN} and {END}");
-    let (before, rest) = page.split_once(BEGIN).with_context(missing)?;
-    let (_, after) = rest.split_once(END).with_context(missing)?;
-    ensure!(!after.contains(BEGIN) && !after.contains(END), "there is more than one generated part");
-    Ok(format!("{before}{BEGIN}\n{}\n{END}{after}", generated.trim_end()))
+/// Puts text into the generated part of a page, which is between two marks.
+///
+/// # Errors
+///
+/// When the page has no such part, or several.
+pub(crate) fn with_generated(page: &str, (begin, end): (&str, &str), generated: &str) -> Result<String> {
+    let missing = || format!("there is no generated part, between {begin} and {end}");
+    let (before, rest) = page.split_once(begin).with_context(missing)?;
+    let (_, after) = rest.split_once(end).with_context(missing)?;
+    ensure!(!after.contains(begin) && !after.contains(end), "there is more than one generated part");
+    Ok(format!("{before}{begin}\n{}\n{end}{after}", generated.trim_end()))
 }
 
 fn cell(figure: &Figure, contestant: &str) -> String {
@@ -214,7 +214,7 @@ fn cell(figure: &Figure, contestant: &str) -> String {
 }
 
 /// Three digits, or all that stand before the point.
-fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 100.0 => 0,
         size if size >= 10.0 => 1,
@@ -309,6 +309,7 @@ pub(crate) mod tests {
     #[test]
     fn text_around_the_generated_part_stays() {
         let page = format!("# Title\n\n{BEGIN}\nold\n{END}\n\nfoot\n");
+        let with_generated = |page: &str, text: &str| with_generated(page, (BEGIN, END), text);
         let once = with_generated(&page, "new\n").unwrap();
         assert_eq!(once, format!("# Title\n\n{BEGIN}\nnew\n{END}\n\nfoot\n"));
         assert_eq!(with_generated(&once, "new\n").unwrap(), once);

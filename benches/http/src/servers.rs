@@ -20,6 +20,8 @@ pub(crate) const NGINX: &str = include_str!("../nginx.conf.in");
 pub(crate) const IMAGE: &str = "files/image.iso";
 /// Between two looks whether a server answers.
 const PAUSE: Duration = Duration::from_millis(1);
+/// What anybody waits for who starts a server without anything to read first.
+const READY: Awaited = Awaited { path: "/ready", patience: STARTING };
 /// A port that was free may be taken before nginx listens on it.
 const ATTEMPTS: usize = 5;
 
@@ -147,19 +149,42 @@ pub(crate) fn start_kindling(place: &Place, data: &Path, transport: Transport) -
     }]);
     let listen = if transport == Transport::Tls { "--listen-tls" } else { "--listen" };
     let mut command = Command::new(&place.kindling);
-    command.args(["serve", listen, "127.0.0.1:0", "--data-dir"]).arg(data).stdout(Stdio::piped());
+    command.args(["serve", listen, "127.0.0.1:0", "--data-dir"]).arg(data);
     command.env("OS_IMAGES", images.to_string());
     if transport == Transport::Tls {
         command.env("HTTPS_CERT_FILE", place.folder.join(CERTIFICATE));
         command.env("HTTPS_KEY_FILE", place.folder.join(KEY));
     }
+    launch(place, &mut command, transport, READY)
+}
+
+/// When a server counts as started.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Awaited {
+    /// The path that has to answer with 200.
+    pub(crate) path: &'static str,
+    /// How long that may take.
+    pub(crate) patience: Duration,
+}
+
+/// Starts Kindling by this command, whose output is read, and waits until it is what it has to be.
+///
+/// # Errors
+///
+/// When it does not become that.
+pub(crate) fn launch(
+    place: &Place,
+    command: &mut Command,
+    transport: Transport,
+    awaited: Awaited,
+) -> Result<Started> {
     let begun = Instant::now();
-    let mut process = Process::start("kindling", &mut command, &place.log())?;
+    let mut process = Process::start("kindling", command.stdout(Stdio::piped()), &place.log())?;
     let line = process.first_line().with_context(|| told(&place.log()))?;
     let port = line.rsplit(':').next().and_then(|port| port.trim().parse().ok());
     let port = port.with_context(|| format!("kindling says {line:?} and not where it listens"))?;
-    let target = place.target(port, "/ready", transport)?;
-    await_answer(&mut process, &target, begun).with_context(|| told(&place.log()))?;
+    let target = place.target(port, awaited.path, transport)?;
+    await_answer(&mut process, &target, (begun, awaited.patience)).with_context(|| told(&place.log()))?;
     Ok(Started { process, target, ready: begun.elapsed() })
 }
 
@@ -185,7 +210,7 @@ pub(crate) fn start_nginx(place: &Place, sendfile: &str, transport: Transport) -
         command.arg("-p").arg(&place.folder).arg("-c").arg(&path).stdout(Stdio::null());
         let mut process = Process::start("nginx", &mut command, &place.log())?;
         let target = place.target(port, "/ready", transport)?;
-        match await_answer(&mut process, &target, begun) {
+        match await_answer(&mut process, &target, (begun, STARTING)) {
             Ok(()) => return Ok(Started { process, target, ready: begun.elapsed() }),
             Err(error) if attempts.next().is_none() => return Err(error).with_context(|| told(&place.log())),
             Err(_) => crate::interrupt::check()?,
@@ -259,7 +284,11 @@ pub(crate) fn length(target: &Target) -> Result<u64> {
     Ok(total)
 }
 
-fn await_answer(process: &mut Process, target: &Target, begun: Instant) -> Result<()> {
+fn await_answer(
+    process: &mut Process,
+    target: &Target,
+    (begun, patience): (Instant, Duration),
+) -> Result<()> {
     let mut request = Vec::new();
     write_get(&mut request, target, None);
     loop {
@@ -271,12 +300,13 @@ fn await_answer(process: &mut Process, target: &Target, begun: Instant) -> Resul
                 .and_then(|mut connection| connection.fetch(&request, Wanted::Status(200)));
             match answer {
                 Ok(_) => return Ok(()),
-                Err(error) if waited > STARTING => return Err(error),
+                Err(error) if waited > patience => return Err(error),
                 Err(_) => {}
             }
         }
-        ensure!(waited < STARTING, "nobody listens at {} for {STARTING:?}", target.authority);
-        std::thread::sleep(PAUSE);
+        ensure!(waited < patience, "nobody listens at {} for {patience:?}", target.authority);
+        // Whoever reads its images for a minute is not to be asked a thousand times a second meanwhile.
+        std::thread::sleep(PAUSE.max(waited / 200));
     }
 }
 

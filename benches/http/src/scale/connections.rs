@@ -1,0 +1,87 @@
+//! More and more connections that ask for ranges of one image at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+
+use super::Found;
+use super::probe::{file, first_byte, higher, make, mib};
+use super::server::{House, Server, VERSION};
+use crate::base;
+use crate::figures::{Measure, float};
+use crate::fleet::{Client, Script, Tally, Until, run};
+use crate::interrupt;
+use crate::measure::{GIB, lower};
+use crate::random::Random;
+use crate::usage::{CpuTime, Memory};
+
+const RANGE: u64 = 64 << 10;
+/// How often somebody looks at the memory of the server.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Every size has a server of its own: memory that many connections took is not given back at once.
+pub(crate) fn round(house: &House, sizes: &[u64], round: u64) -> Result<Found> {
+    let setting = house.setting(&format!("connections-{round}"));
+    let mut found = Vec::with_capacity(sizes.len());
+    for &count in sizes {
+        interrupt::check()?;
+        let server = house.start(&setting)?;
+        let measures = size(house, &server, count).with_context(|| format!("{count} connections"))?;
+        found.push((count, measures));
+    }
+    std::fs::remove_dir_all(&setting.data)?;
+    Ok(found)
+}
+
+fn size(house: &House, server: &Server, count: u64) -> Result<Vec<Measure>> {
+    let mut connection = server.connect()?;
+    let id = make(&mut connection, server, ("connections", VERSION))?;
+    let path = file(&id, "full.iso");
+    let total = first_byte(&mut connection, server, &path)?.total;
+    let target = server.target().at(&path);
+    base::download(&target, total, None)?;
+    let target = Arc::new(target);
+    let before = server.memory()?.private;
+    let mut clients = Vec::new();
+    for number in 0..count {
+        interrupt::check()?;
+        let script = Script::Random { len: RANGE, random: Random::new(number) };
+        clients.push(Client::open(&target, total, script)?);
+    }
+    let earlier = CpuTime::of(server.pid())?;
+    let (tally, most) = watched(server, clients, house.time)?;
+    let cpu = CpuTime::of(server.pid())?.since(&earlier).as_secs_f64();
+    let (requests, gib) = (float(tally.requests), float(tally.bytes) / GIB);
+    let seconds = tally.elapsed.as_secs_f64();
+    let growth = float(most.saturating_sub(before)) / 1024.0;
+    Ok(vec![
+        higher("rate", "requests/s", requests / seconds),
+        higher("bytes", "GiB/s", gib / seconds),
+        lower("processor time of a request", "\u{b5}s", cpu * 1e6 / requests),
+        lower("processor time of bytes", "s/GiB", cpu / gib),
+        mib("private memory at most", most),
+        lower("private memory of a connection", "KiB", growth / float(count)),
+    ])
+}
+
+/// Lets clients ask, and looks at the memory of the server meanwhile.
+fn watched(server: &Server, clients: Vec<Client>, time: Duration) -> Result<(Tally, u64)> {
+    let over = AtomicBool::new(false);
+    let pid = server.pid();
+    std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            let mut most = Memory::of(pid)?.private;
+            while !over.load(Ordering::Relaxed) {
+                most = most.max(Memory::of(pid)?.private);
+                std::thread::sleep(PAUSE);
+            }
+            Ok(most)
+        });
+        let tally = run(clients, Until::Elapsed(time));
+        over.store(true, Ordering::Relaxed);
+        let most = watcher.join().unwrap_or_else(|_| Err(anyhow!("the watcher has panicked")))?;
+        Ok((tally?, most))
+    })
+}

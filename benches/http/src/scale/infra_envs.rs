@@ -1,0 +1,158 @@
+//! More and more infra-envs in the inventory, on SQLite.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, ensure};
+use serde_json::Value;
+
+use super::Found;
+use super::probe::{file, first_byte, higher, make, median, mib, took};
+use super::server::{House, Server, Setting, VERSION};
+use crate::client::write_get;
+use crate::exchange::Wanted;
+use crate::figures::{Measure, float};
+use crate::infra_env::API;
+use crate::interrupt;
+use crate::measure::lower;
+use crate::random::Random;
+use crate::usage::CpuTime;
+
+/// Clients that make infra-envs at once.
+const MAKERS: usize = 8;
+/// Images that are asked for, none of them twice.
+const IMAGES: usize = 20;
+const LISTS: usize = 3;
+
+/// One inventory grows from size to size, and its server is started anew at each.
+pub(crate) fn round(house: &House, sizes: &[u64], round: u64) -> Result<Found> {
+    let setting = house.setting(&format!("infra-envs-{round}"));
+    let mut server = house.start(&setting)?;
+    let mut ids = Vec::new();
+    let mut found = Vec::with_capacity(sizes.len());
+    for &count in sizes {
+        let about = || format!("{count} infra-envs");
+        let mut measures = grow(&server, &mut ids, count).with_context(about)?;
+        measures.push(mib("private memory after making them", server.memory()?.private));
+        drop(server);
+        server = house.start(&setting)?;
+        measures.push(took("start to ready", server.ready()));
+        measures.extend(read(house, &server, &ids).with_context(about)?);
+        measures.push(mib("private memory after all reads", server.memory()?.private));
+        measures.push(mib("database", database_len(&setting)?));
+        found.push((count, measures));
+    }
+    drop(server);
+    fs::remove_dir_all(&setting.data)?;
+    Ok(found)
+}
+
+/// Makes as many as are missing.
+fn grow(server: &Server, ids: &mut Vec<String>, count: u64) -> Result<Vec<Measure>> {
+    let missing = usize::try_from(count)?.saturating_sub(ids.len());
+    let before = CpuTime::of(server.pid())?;
+    let begun = Instant::now();
+    let made = std::thread::scope(|scope| {
+        let makers: Vec<_> = (0..MAKERS.min(missing))
+            .map(|maker| scope.spawn(move || make_some(server, (maker..missing).step_by(MAKERS))))
+            .collect();
+        // All of them are waited for, whatever came of the first.
+        let joined: Vec<_> = makers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+        joined
+            .into_iter()
+            .map(|made| made.unwrap_or_else(|_| Err(anyhow!("a client has panicked"))))
+            .collect::<Vec<_>>()
+    });
+    let took = begun.elapsed();
+    let cpu = CpuTime::of(server.pid())?.since(&before);
+    for made in made {
+        ids.extend(made?);
+    }
+    let each = float(u64::try_from(missing)?);
+    Ok(vec![
+        higher("made by 8 clients at once", "1/s", each / took.as_secs_f64()),
+        lower("made, processor time", "\u{b5}s", cpu.as_secs_f64() * 1e6 / each),
+    ])
+}
+
+fn make_some(server: &Server, numbers: impl Iterator<Item = usize>) -> Result<Vec<String>> {
+    let mut connection = server.connect()?;
+    let mut ids = Vec::new();
+    for number in numbers {
+        interrupt::check()?;
+        ids.push(make(&mut connection, server, (&format!("scale-{number}"), VERSION))?);
+    }
+    Ok(ids)
+}
+
+fn read(house: &House, server: &Server, ids: &[String]) -> Result<Vec<Measure>> {
+    let mut random = Random::new(1);
+    let mut connection = server.connect()?;
+    let mut unseen = Vec::new();
+    for id in ids.iter().rev().take(IMAGES) {
+        unseen.push(first_byte(&mut connection, server, &file(id, "full.iso"))?.took);
+    }
+    let mut measures = vec![lower("unseen image, first byte", "ms", median(&unseen)?)];
+    measures.extend(get_some(house, server, (ids, &mut random))?);
+    let mut lists = Vec::with_capacity(LISTS);
+    let mut len = 0;
+    for _ in 0..LISTS {
+        let (took, body) = list(server)?;
+        let found: Vec<Value> = serde_json::from_slice(&body).context("the list")?;
+        ensure!(found.len() == ids.len(), "{} infra-envs of {} are in the list", found.len(), ids.len());
+        lists.push(took);
+        len = u64::try_from(body.len())?;
+    }
+    measures.push(lower("list of all", "ms", median(&lists)?));
+    measures.push(mib("list", len));
+    Ok(measures)
+}
+
+fn list(server: &Server) -> Result<(Duration, Vec<u8>)> {
+    let mut connection = server.connect()?;
+    let mut request = Vec::new();
+    write_get(&mut request, &server.target().at(API), None);
+    let begun = Instant::now();
+    let body = connection.fetch(&request, Wanted::Status(200))?;
+    Ok((begun.elapsed(), body))
+}
+
+/// One after another for a while, over one connection.
+fn get_some(house: &House, server: &Server, (ids, random): (&[String], &mut Random)) -> Result<Vec<Measure>> {
+    let mut connection = server.connect()?;
+    let before = CpuTime::of(server.pid())?;
+    let begun = Instant::now();
+    let mut count = 0_u64;
+    let mut request = Vec::new();
+    while begun.elapsed() < house.time {
+        let at = usize::try_from(random.below(u64::try_from(ids.len())?))?;
+        let id = ids.get(at).context("there is no infra-env")?;
+        request.clear();
+        write_get(&mut request, &server.target().at(&format!("{API}/{id}")), None);
+        let body = connection.fetch(&request, Wanted::Status(200))?;
+        ensure!(body.windows(id.len()).any(|part| part == id.as_bytes()), "another infra-env than {id}");
+        count += 1;
+    }
+    let took = begun.elapsed();
+    let cpu = CpuTime::of(server.pid())?.since(&before);
+    Ok(vec![
+        higher("GET of one, 1 client", "1/s", float(count) / took.as_secs_f64()),
+        lower("GET of one, processor time", "\u{b5}s", cpu.as_secs_f64() * 1e6 / float(count)),
+    ])
+}
+
+/// The database with what was not yet written into it.
+fn database_len(setting: &Setting) -> Result<u64> {
+    let is_of_database =
+        |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().contains(".db"));
+    let mut len = 0;
+    for entry in fs::read_dir(&setting.data)? {
+        let entry = entry?;
+        if is_of_database(&entry.path()) {
+            len += entry.metadata()?.len();
+        }
+    }
+    ensure!(len > 0, "there is no database in {}", setting.data.display());
+    Ok(len)
+}

@@ -1,0 +1,89 @@
+//! Longer and longer live images, which are mostly holes: what has no room in their root file system is behind their end.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, ensure};
+use fixtures::{Architecture, Era, Recipe};
+
+use super::Found;
+use super::probe::{file, first_byte, higher, make, median, mib, took};
+use super::server::{House, LiveImage, Setting, VERSION};
+use crate::figures::{Measure, float};
+use crate::fleet::{Client, Script, Until, run};
+use crate::interrupt;
+use crate::measure::lower;
+use crate::random::Random;
+use crate::usage::CpuTime;
+
+const RANGE: u64 = 64 << 10;
+const CONNECTIONS: u64 = 8;
+/// Images that are asked for, none of them twice.
+const IMAGES: u64 = 20;
+
+pub(crate) fn round(house: &House, sizes: &[u64], round: u64) -> Result<Found> {
+    let mut found = Vec::with_capacity(sizes.len());
+    for &mib in sizes {
+        interrupt::check()?;
+        let path = house.path("long.iso");
+        write(&path, mib << 20)?;
+        let image = LiveImage { openshift_version: VERSION.to_owned(), path: path.clone() };
+        let setting = Setting { data: house.path(&format!("length-{round}-{mib}")), images: vec![image] };
+        let measures = size(house, &setting, mib << 20).with_context(|| format!("{mib} MiB"))?;
+        fs::remove_dir_all(&setting.data)?;
+        fs::remove_file(&path)?;
+        found.push((mib, measures));
+    }
+    Ok(found)
+}
+
+/// A live image of so many bytes. A root file system has less than 4 GiB, as the archive that it is in has 32-bit sizes; what is
+/// missing to the length follows the volume, as the second partition table of a hybrid image does.
+fn write(path: &Path, len: u64) -> Result<()> {
+    const REST: u64 = 8 << 20;
+    let rootfs_len = len.saturating_sub(REST).clamp(*Recipe::ROOTFS_LENS.start(), *Recipe::ROOTFS_LENS.end());
+    let recipe = Recipe::new(Architecture::X86_64, Era::E2023_07).with_program().rootfs_len(rootfs_len);
+    recipe.write_to(path).with_context(|| format!("writing {}", path.display()))?;
+    let file = File::options().write(true).open(path)?;
+    let have = file.metadata()?.len();
+    ensure!(have <= len, "the image has {have} bytes already, more than {len}");
+    Ok(file.set_len(len)?)
+}
+
+fn size(house: &House, setting: &Setting, len: u64) -> Result<Vec<Measure>> {
+    let first = house.start(setting)?.ready();
+    let server = house.start(setting)?;
+    let mut connection = server.connect()?;
+    let mut times = Vec::new();
+    let mut image = (String::new(), 0);
+    for number in 0..IMAGES {
+        let id = make(&mut connection, &server, (&format!("long-{number}"), VERSION))?;
+        let path = file(&id, "full.iso");
+        let byte = first_byte(&mut connection, &server, &path)?;
+        times.push(byte.took);
+        image = (path, byte.total);
+    }
+    let (path, total) = image;
+    ensure!(total >= len, "the image has {total} bytes, and what it is made on {len}");
+    let target = Arc::new(server.target().at(&path));
+    let mut clients = Vec::new();
+    for number in 0..CONNECTIONS {
+        let script = Script::Random { len: RANGE, random: Random::new(number) };
+        clients.push(Client::open(&target, total, script)?);
+    }
+    let before = CpuTime::of(server.pid())?;
+    let tally = run(clients, Until::Elapsed(house.time))?;
+    let cpu = CpuTime::of(server.pid())?.since(&before);
+    let memory = server.memory()?;
+    let requests = float(tally.requests);
+    Ok(vec![
+        took("first start to ready", first),
+        took("start to ready, read before", server.ready()),
+        lower("unseen image, first byte", "ms", median(&times)?),
+        higher("ranges of 64 KiB, 8 connections", "requests/s", requests / tally.elapsed.as_secs_f64()),
+        lower("processor time", "\u{b5}s/request", cpu.as_secs_f64() * 1e6 / requests),
+        mib("private memory", memory.private),
+        mib("mapped memory", memory.mapped),
+    ])
+}

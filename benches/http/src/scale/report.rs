@@ -1,0 +1,263 @@
+//! All of a run: as JSON, as Markdown, and as the generated part of a page.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use super::axis::Axis;
+use super::{capacity, plot};
+use crate::figures::{Figure, Line, Measure};
+use crate::machine::Machine;
+use crate::report::{number, with_generated};
+
+const BEGIN: &str = "<!-- scale: begin -->";
+const END: &str = "<!-- scale: end -->";
+/// Below the folder of the page.
+const PLOT: &str = "performance/scale.svg";
+/// Who is measured.
+const SUBJECT: &str = "kindling";
+
+/// All of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Report {
+    pub(crate) machine: Machine,
+    pub(crate) version: String,
+    pub(crate) command: String,
+    pub(crate) rounds: u64,
+    pub(crate) seconds: f64,
+    pub(crate) curves: Vec<Curve>,
+}
+
+/// What was found on one axis.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Curve {
+    pub(crate) key: String,
+    pub(crate) title: String,
+    /// What sizes are numbers of.
+    pub(crate) unit: String,
+    pub(crate) points: Vec<Point>,
+}
+
+/// What was found at one size.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Point {
+    pub(crate) size: u64,
+    pub(crate) line: Line,
+}
+
+impl Curve {
+    pub(crate) fn new(axis: Axis) -> Self {
+        Self {
+            key: axis.key().to_owned(),
+            title: axis.title().to_owned(),
+            unit: axis.unit().to_owned(),
+            points: Vec::new(),
+        }
+    }
+
+    /// Adds what one round has found at a size.
+    pub(crate) fn add(&mut self, size: u64, measures: &[Measure]) {
+        let known = self.points.iter().position(|point| point.size == size);
+        let at = known.unwrap_or_else(|| {
+            let line = Line::new(&format!("{}-{size}", self.key), &format!("{size} {}", self.unit));
+            self.points.push(Point { size, line });
+            self.points.len() - 1
+        });
+        if let Some(point) = self.points.get_mut(at) {
+            point.line.add(SUBJECT, measures);
+        }
+    }
+
+    /// The figures there are, in the order in which they were first seen: what they are called, and their units.
+    pub(crate) fn figures(&self) -> Vec<(&str, &str)> {
+        let mut names: Vec<(&str, &str)> = Vec::new();
+        for figure in self.points.iter().flat_map(|point| &point.line.figures) {
+            let name = (figure.name.as_str(), figure.unit.as_str());
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// The medians of a figure, by size.
+    pub(crate) fn medians(&self, name: &str) -> Vec<(u64, f64)> {
+        let median = |point: &Point| Some((point.size, point.line.figure(name).and_then(middle)?));
+        self.points.iter().filter_map(median).collect()
+    }
+
+    /// A row for each figure, a column for each size.
+    fn table(&self, text: &mut String) {
+        let sizes: Vec<String> = self.points.iter().map(|point| grouped(point.size)).collect();
+        let _ = writeln!(
+            text,
+            "\n### {}\n\n| {} | {} |\n|---|{}",
+            self.title,
+            self.unit,
+            sizes.join(" | "),
+            "---:|".repeat(sizes.len())
+        );
+        for (name, unit) in self.figures() {
+            let cell = |point: &Point| {
+                let median = point.line.figure(name).and_then(middle);
+                median.map_or_else(|| "-".to_owned(), |median| format!("{} {unit}", number(median)))
+            };
+            let cells: Vec<String> = self.points.iter().map(cell).collect();
+            let _ = writeln!(text, "| {name} | {} |", cells.join(" | "));
+        }
+    }
+}
+
+fn middle(figure: &Figure) -> Option<f64> {
+    figure.median(SUBJECT)
+}
+
+/// With commas between thousands.
+pub(crate) fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + 6);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+impl Report {
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub(crate) fn save(&self, path: &Path) -> Result<()> {
+        let text = serde_json::to_string_pretty(self)? + "\n";
+        fs::write(path, text).with_context(|| format!("writing {}", path.display()))
+    }
+
+    /// A table of each axis, below a line that says how they came about.
+    pub(crate) fn markdown(&self) -> String {
+        let mut text = format!(
+            "{} kindling {}. Medians of {} rounds, {} s for each measurement of rates:\n\n```sh\n{}\n```\n\n\
+             ![What grows with what]({PLOT})\n",
+            self.machine, self.version, self.rounds, self.seconds, self.command
+        );
+        for curve in &self.curves {
+            curve.table(&mut text);
+        }
+        text.push_str(&capacity::markdown(&self.curves));
+        text
+    }
+
+    /// Writes the page and its plots into a folder of documentation.
+    ///
+    /// # Errors
+    ///
+    /// When there is no page with a place for them.
+    pub(crate) fn write(&self, docs: &Path) -> Result<()> {
+        let path = docs.join("scale.md");
+        let about = || format!("writing {}", path.display());
+        let page = fs::read_to_string(&path).with_context(about)?;
+        let page = with_generated(&page, (BEGIN, END), &self.markdown()).with_context(about)?;
+        fs::create_dir_all(docs.join("performance"))?;
+        fs::write(docs.join(PLOT), plot::curves(&self.curves)).with_context(|| format!("writing {PLOT}"))?;
+        fs::write(&path, page).with_context(about)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::measure::lower;
+    use crate::report::tests::{assert_golden, example as other};
+    use crate::scale::probe::{higher, mib};
+
+    /// A run that was never made.
+    pub(crate) fn example() -> Report {
+        let mut hosts = Curve::new(Axis::Hosts);
+        let mut connections = Curve::new(Axis::Connections);
+        for (round, factor) in [(1, 1.0), (2, 1.5), (3, 1.25)] {
+            for (size, time) in [(10, 1.0), (100, 2.5), (1_000, 25.0), (10_000, 400.0)] {
+                hosts.add(
+                    size,
+                    &[
+                        lower("to the <API>", "ms", time * factor),
+                        lower("first byte", "ms", time),
+                        mib("memory", round << 20),
+                    ],
+                );
+            }
+            for (size, rate) in [(1, 9_000.0), (10, 30_000.0)] {
+                connections.add(
+                    size,
+                    &[
+                        higher("rate", "requests/s", rate * factor),
+                        lower("growth", "KiB", 0.0),
+                        lower("processor time of bytes", "s/GiB", 1.0 / factor),
+                    ],
+                );
+            }
+        }
+        Report {
+            machine: other().machine,
+            version: "0.1.0".to_owned(),
+            command: "cargo run --release -p bench-http -- scale".to_owned(),
+            rounds: 3,
+            seconds: 2.0,
+            curves: vec![hosts, connections],
+        }
+    }
+
+    #[test]
+    fn tables_are_golden() {
+        assert_golden("scale.md", &example().markdown());
+    }
+
+    #[test]
+    fn rounds_are_gathered_by_size() {
+        let curve = example().curves.remove(0);
+        assert_eq!(
+            curve.medians("to the <API>"),
+            [(10, 1.25), (100, 3.125), (1_000, 31.25), (10_000, 500.0)]
+        );
+        assert_eq!(curve.medians("nothing"), []);
+        assert_eq!(curve.figures(), [("to the <API>", "ms"), ("first byte", "ms"), ("memory", "MiB")]);
+    }
+
+    #[test]
+    fn a_report_is_the_same_after_json() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json");
+        example().save(&path).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), example());
+    }
+
+    #[test]
+    fn a_page_is_written_with_its_plot() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(example().write(folder.path()).is_err());
+        fs::write(folder.path().join("scale.md"), format!("# Title\n{BEGIN}\n{END}\nfoot\n")).unwrap();
+        example().write(folder.path()).unwrap();
+        let page = fs::read_to_string(folder.path().join("scale.md")).unwrap();
+        assert!(page.starts_with("# Title\n") && page.ends_with("\nfoot\n") && page.contains(PLOT), "{page}");
+        assert!(fs::read_to_string(folder.path().join(PLOT)).unwrap().contains("<svg"));
+    }
+
+    #[test]
+    fn the_page_of_this_repository_has_a_place_for_it() {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scale.md");
+        let page = fs::read_to_string(page).unwrap();
+        assert!(with_generated(&page, (BEGIN, END), "new").unwrap().contains("new"));
+    }
+
+    #[test]
+    fn thousands_have_commas() {
+        assert_eq!(
+            [1, 999, 1_000, 65_536, 1_048_576].map(grouped),
+            ["1", "999", "1,000", "65,536", "1,048,576"]
+        );
+    }
+}
