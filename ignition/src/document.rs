@@ -8,13 +8,14 @@
 //! The tree holds no `null`, no empty list and no empty object, and its keys have one order. So equal configs are equal
 //! trees and equal bytes.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
 use crate::config::{self, Config, ConfigError};
 use crate::json::Json;
-use crate::position::{self, Position, escape};
+use crate::place::Place;
+use crate::position::{self, Position};
 use crate::report::{Finding, Report, Severity};
 use crate::schema::{CONFIG, Field, Item, Kind, Struct};
 use crate::spec::{Spec, UnknownSpec};
@@ -133,12 +134,17 @@ impl Document {
         })
     }
 
+    /// As [`parse`](Self::parse), of what never was a text.
+    pub(crate) fn of_values(values: Map<String, Value>) -> Result<Self, ReadError> {
+        Ok(Self::read(Value::Object(values).into())?.document)
+    }
+
     fn read(json: Json) -> Result<Parsed, ReadError> {
         let version = json.get("ignition").and_then(|ignition| ignition.get("version"));
         let version = if let Some(Json::Text(text)) = version { text.as_str() } else { "" };
         let spec = version.parse().map_err(ReadError::Spec)?;
         let mut reader = Reader { spec, warnings: Report::default() };
-        let root = reader.object(&CONFIG, json, "")?;
+        let root = reader.object(&CONFIG, json, &Place::Root)?;
         Ok(Parsed { document: Self { spec, root }, warnings: reader.warnings })
     }
 
@@ -219,6 +225,13 @@ impl TryFrom<&Config> for Document {
     }
 }
 
+/// What an object has in the place of a field.
+enum Slot {
+    Absent,
+    /// A value, or what is as good as none.
+    Given(Option<Value>),
+}
+
 /// Turns JSON into a tree that follows the table.
 struct Reader {
     spec: Spec,
@@ -230,34 +243,44 @@ impl Reader {
         &mut self,
         schema: &'static Struct,
         json: Json,
-        pointer: &str,
+        place: &Place,
     ) -> Result<Map<String, Value>, ReadError> {
         let given = match json {
             Json::Object(fields) => fields,
             Json::Null => Vec::new(),
-            other => return Err(wrong_kind(pointer, "an object", &other)),
+            other => return Err(wrong_kind(place, "an object", &other)),
         };
-        let mut seen = HashSet::new();
-        let mut values = HashMap::new();
+        let mut unknown = HashSet::new();
+        let mut known: Vec<Slot> = schema.fields.iter().map(|_| Slot::Absent).collect();
         for (key, json) in given {
-            let pointer = format!("{pointer}/{}", escape(&key));
-            let field = self.field(schema, &key, &pointer);
-            if !seen.insert(field.map_or(key, |field| field.name.to_owned())) {
-                return Err(ReadError::Repeated { pointer, position: None });
-            }
-            if let Some(field) = field
-                && let Some(value) = self.value(field, json, &pointer)?
-            {
-                values.insert(field.name, value);
+            let place = Place::Field(place, &key);
+            let field = self.field(schema, &key, place);
+            let slot = field.and_then(|field| {
+                let is_it = |it: &Field| std::ptr::eq(it, field);
+                Some((field, known.get_mut(schema.fields.iter().position(is_it)?)?))
+            });
+            let is_new = match slot {
+                Some((field, slot @ Slot::Absent)) => {
+                    *slot = Slot::Given(self.value(field, json, &place)?);
+                    true
+                }
+                Some(_) => false,
+                None => unknown.insert(key.clone()),
+            };
+            if !is_new {
+                return Err(ReadError::Repeated { pointer: place.to_string(), position: None });
             }
         }
-        let empty = |field: &Field| field.is_plain(self.spec).then(|| Value::from(""));
-        let value = |field: &Field| values.remove(field.name).or_else(|| empty(field));
-        Ok(schema.fields.iter().zip(schema.fields.iter().map(value)).filter_map(named).collect())
+        let value = |(field, slot): (&Field, Slot)| {
+            let empty = || field.is_plain(self.spec).then(|| Value::from(""));
+            let given = if let Slot::Given(value) = slot { value } else { None };
+            Some((field.name.to_owned(), given.or_else(empty)?))
+        };
+        Ok(schema.fields.iter().zip(known).filter_map(value).collect())
     }
 
     /// The field that a key means, and a warning where it does not say so properly.
-    fn field(&mut self, schema: &'static Struct, key: &str, pointer: &str) -> Option<&'static Field> {
+    fn field(&mut self, schema: &'static Struct, key: &str, place: Place) -> Option<&'static Field> {
         let known = |field: &&Field| field.since <= self.spec;
         if let Some(field) = schema.field(key).filter(known) {
             return Some(field);
@@ -270,7 +293,7 @@ impl Reader {
             }
             (None, None) => "unknown key: Ignition ignores it".to_owned(),
         };
-        self.warnings.push(Finding::new(Severity::Warning, pointer, message));
+        self.warnings.push(Finding::new(Severity::Warning, place.to_string(), message));
         similar
     }
 
@@ -279,7 +302,7 @@ impl Reader {
         &mut self,
         field: &'static Field,
         json: Json,
-        pointer: &str,
+        place: &Place,
     ) -> Result<Option<Value>, ReadError> {
         let value = match (&field.kind, json) {
             (_, Json::Null) => return Ok(None),
@@ -289,33 +312,29 @@ impl Reader {
             (Kind::Integer, Json::Integer(number)) => number.into(),
             (Kind::Boolean, Json::Boolean(value)) => value.into(),
             (Kind::Struct(schema), json) => {
-                let object = self.object(schema, json, pointer)?;
+                let object = self.object(schema, json, place)?;
                 return Ok((!object.is_empty()).then(|| object.into()));
             }
             (Kind::List(item, _), Json::List(items)) => {
                 let items = items.into_iter().enumerate();
                 let list: Result<Vec<Value>, _> =
-                    items.map(|(index, json)| self.item(item, json, &format!("{pointer}/{index}"))).collect();
+                    items.map(|(index, json)| self.item(item, json, &Place::Entry(place, index))).collect();
                 let list = list?;
                 return Ok((!list.is_empty()).then(|| list.into()));
             }
-            (kind, other) => return Err(wrong_kind(pointer, expected(kind), &other)),
+            (kind, other) => return Err(wrong_kind(place, expected(kind), &other)),
         };
         Ok(Some(value))
     }
 
-    fn item(&mut self, item: &'static Item, json: Json, pointer: &str) -> Result<Value, ReadError> {
+    fn item(&mut self, item: &'static Item, json: Json, place: &Place) -> Result<Value, ReadError> {
         match (item, json) {
-            (Item::Struct(schema), json) => self.object(schema, json, pointer).map(Value::Object),
+            (Item::Struct(schema), json) => self.object(schema, json, place).map(Value::Object),
             (Item::Text, Json::Text(text)) => Ok(text.into()),
             (Item::Text, Json::Null) => Ok("".into()),
-            (Item::Text, other) => Err(wrong_kind(pointer, "a string", &other)),
+            (Item::Text, other) => Err(wrong_kind(place, "a string", &other)),
         }
     }
-}
-
-fn named((field, value): (&Field, Option<Value>)) -> Option<(String, Value)> {
-    Some((field.name.to_owned(), value?))
 }
 
 fn expected(kind: &Kind) -> &'static str {
@@ -328,8 +347,8 @@ fn expected(kind: &Kind) -> &'static str {
     }
 }
 
-fn wrong_kind(pointer: &str, expected: &'static str, found: &Json) -> ReadError {
-    ReadError::Kind { pointer: pointer.to_owned(), position: None, expected, found: found.kind() }
+fn wrong_kind(place: &Place, expected: &'static str, found: &Json) -> ReadError {
+    ReadError::Kind { pointer: place.to_string(), position: None, expected, found: found.kind() }
 }
 
 #[cfg(test)]

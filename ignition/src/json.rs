@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde_json::Value;
+
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 /// A value of a JSON text. The JSON reader bounds its depth.
@@ -40,6 +42,21 @@ impl Json {
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Builder)
+    }
+}
+
+impl From<Value> for Json {
+    fn from(value: Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(value) => Self::Boolean(value),
+            Value::Number(number) => number.as_i64().map_or(Self::Number, Self::Integer),
+            Value::String(text) => Self::Text(text),
+            Value::Array(items) => Self::List(items.into_iter().map(Self::from).collect()),
+            Value::Object(fields) => {
+                Self::Object(fields.into_iter().map(|(key, value)| (key, value.into())).collect())
+            }
+        }
     }
 }
 
@@ -115,6 +132,8 @@ mod tests {
         ];
         let fields = [("a".into(), Json::Integer(1)), ("a".into(), Json::List(list.into()))];
         assert_eq!(json, Json::Object(fields.into()));
+        let value: Value = serde_json::from_str(&text.replacen("\"a\":1,", "", 1)).unwrap();
+        assert_eq!(Json::from(value), serde_json::from_str(&text.replacen("\"a\":1,", "", 1)).unwrap());
         assert!(serde_json::from_str::<Json>(&"[".repeat(1000)).is_err(), "the depth is bounded");
     }
 }

@@ -23,6 +23,7 @@ mod json;
 pub mod lint;
 pub mod merge;
 pub mod network;
+mod place;
 pub mod pointer;
 pub mod position;
 pub mod report;

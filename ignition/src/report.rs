@@ -101,6 +101,9 @@ impl Report {
 
     /// Finds the lines of all findings in the text that the config was read from.
     pub fn locate(&mut self, text: &[u8]) {
+        if self.is_empty() {
+            return;
+        }
         let pointers: Vec<&str> = self.findings.iter().map(|finding| finding.pointer.as_str()).collect();
         let positions = position::locate(text, &pointers);
         for (finding, position) in self.findings.iter_mut().zip(positions) {

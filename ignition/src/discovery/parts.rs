@@ -69,13 +69,15 @@ impl Parts {
     pub(crate) fn into_document(self, spec: Spec) -> Result<Document, ReadError> {
         let mut ignition = self.ignition;
         ignition.insert("version".to_owned(), spec.as_str().into());
-        let config = json!({
-            "ignition": ignition,
-            "passwd": {"users": self.users},
-            "storage": {"files": self.files},
-            "systemd": {"units": self.units},
-        });
-        Ok(Document::parse(config.to_string().as_bytes())?.document)
+        // What `json!` is given, it copies.
+        let section =
+            |list: &str, entries| Value::from(Map::from_iter([(list.to_owned(), Value::Array(entries))]));
+        Document::of_values(Map::from_iter([
+            ("ignition".to_owned(), ignition.into()),
+            ("passwd".to_owned(), section("users", self.users)),
+            ("storage".to_owned(), section("files", self.files)),
+            ("systemd".to_owned(), section("units", self.units)),
+        ]))
     }
 }
 

@@ -11,6 +11,8 @@ mod systemd;
 
 pub use size::EMBED_AREA_LEN;
 
+use std::fmt;
+
 use crate::document::Document;
 use crate::report::{Finding, Report, Severity};
 use crate::schema::{CONFIG, Name};
@@ -72,16 +74,16 @@ struct Linter {
 }
 
 impl Linter {
-    fn error(&mut self, pointer: String, message: impl Into<String>) {
-        self.report.push(Finding::lint(Severity::Error, pointer, message));
+    fn error(&mut self, place: impl fmt::Display, message: impl Into<String>) {
+        self.report.push(Finding::lint(Severity::Error, place.to_string(), message));
     }
 
-    fn warning(&mut self, pointer: String, message: impl Into<String>) {
-        self.report.push(Finding::lint(Severity::Warning, pointer, message));
+    fn warning(&mut self, place: impl fmt::Display, message: impl Into<String>) {
+        self.report.push(Finding::lint(Severity::Warning, place.to_string(), message));
     }
 
-    fn info(&mut self, pointer: String, message: impl Into<String>) {
-        self.report.push(Finding::lint(Severity::Info, pointer, message));
+    fn info(&mut self, place: impl fmt::Display, message: impl Into<String>) {
+        self.report.push(Finding::lint(Severity::Info, place.to_string(), message));
     }
 
     /// Applies the rules to an object and all below it. The schema bounds the depth.
@@ -102,10 +104,7 @@ impl Linter {
     /// A header that deletes nothing when configs are merged is one that cannot be sent.
     fn header(&mut self, node: &Node) {
         if !node.has("value") {
-            self.warning(
-                node.pointer.clone(),
-                "a header without a value only deletes one of a parent config",
-            );
+            self.warning(node.place, "a header without a value only deletes one of a parent config");
         }
     }
 }

@@ -27,7 +27,7 @@ impl Linter {
         let name = unit.text("name").unwrap_or_default();
         let says_nothing = ["contents", "dropins", "enabled", "mask"].iter().all(|field| !unit.has(field));
         if says_nothing {
-            return self.warning(unit.pointer.clone(), format!("nothing is said about {name:?}"));
+            return self.warning(unit.place, format!("nothing is said about {name:?}"));
         }
         if unit.is("mask", true) {
             if unit.is("enabled", true) {
@@ -42,13 +42,10 @@ impl Linter {
         let is_template = name.contains("@.");
         if file.has_section("Install") {
             if !unit.has("enabled") && !is_template {
-                self.warning(
-                    unit.pointer.clone(),
-                    format!("{name:?} has an [Install] section, but is not enabled"),
-                );
+                self.warning(unit.place, format!("{name:?} has an [Install] section, but is not enabled"));
             }
         } else if !unit.is("enabled", true) && !is_template && !started.contains(name) {
-            self.info(unit.pointer.clone(), format!("nothing in the config starts {name:?}"));
+            self.info(unit.place, format!("nothing in the config starts {name:?}"));
         }
     }
 }

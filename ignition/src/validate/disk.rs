@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::{Checker, Node, path};
+use crate::place::Place;
 use crate::spec::Spec;
 
 /// Longest label of a partition, in bytes.
@@ -42,24 +43,19 @@ impl Checker {
         for partition in partitions {
             let Some(label) = partition.filled("label") else { continue };
             if !labels.insert(label) {
-                self.error(partition.pointer.clone(), format!("the label {label:?} is there already"));
+                self.error(partition.place, format!("the label {label:?} is there already"));
             }
         }
     }
 
     /// Partitions that say where they start and how long they are must not overlap.
     fn partition_places(&mut self, partitions: &[Node]) {
-        let place = |partition: &Node| {
-            let start = partition.integer("startMiB").filter(|start| *start != 0)?;
-            let size = partition.integer("sizeMiB")?;
-            Some((start, start.saturating_add(size.max(1)).saturating_sub(1), partition.pointer.clone()))
-        };
-        let mut places: Vec<(i64, i64, String)> = partitions.iter().filter_map(place).collect();
-        places.sort();
+        let mut places: Vec<(i64, i64, Place)> = partitions.iter().filter_map(extent).collect();
+        places.sort_by_key(|(start, end, _)| (*start, *end));
         let mut reached: Option<i64> = None;
-        for (start, end, pointer) in places {
+        for (start, end, place) in places {
             if reached.is_some_and(|reached| start <= reached) {
-                self.error(pointer, "the partition overlaps another");
+                self.error(place, "the partition overlaps another");
             }
             reached = reached.max(Some(end));
         }
@@ -69,10 +65,10 @@ impl Checker {
         let is_described = ["label", "startMiB", "sizeMiB"].iter().any(|field| node.has(field))
             || ["guid", "typeGuid"].iter().any(|field| node.filled(field).is_some());
         if node.is("shouldExist", false) && is_described {
-            self.error(node.pointer.clone(), "a partition that shall not exist has nothing but a number");
+            self.error(node.place, "a partition that shall not exist has nothing but a number");
         }
         if !node.has("number") && !node.has("label") {
-            self.error(node.pointer.clone(), "a partition needs a number or a label");
+            self.error(node.place, "a partition needs a number or a label");
         }
         if let Some(label) = node.text("label") {
             if label.len() > MAX_PARTITION_LABEL {
@@ -152,4 +148,10 @@ fn is_guid(text: &str) -> bool {
     let parts: Vec<&str> = text.split('-').collect();
     let lengths = parts.iter().map(|part| part.len());
     lengths.eq(GUID_PARTS) && parts.iter().all(|part| part.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+/// The first and last MiB of a partition that says where it starts and how long it is, and its place.
+fn extent<'a>(partition: &Node<'a>) -> Option<(i64, i64, Place<'a>)> {
+    let start = partition.integer("startMiB").filter(|start| *start != 0)?;
+    let size = partition.integer("sizeMiB")?;
+    Some((start, start.saturating_add(size.max(1)).saturating_sub(1), partition.place))
 }

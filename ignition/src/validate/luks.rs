@@ -27,7 +27,7 @@ impl Checker {
         let Some(custom) = node.child("custom") else { return };
         let threshold = node.integer("threshold").is_some_and(|threshold| threshold != 0);
         if is_used(&custom) && (node.has("tang") || node.is("tpm2", true) || threshold) {
-            self.error(node.pointer.clone(), "a custom Clevis pin excludes tang, tpm2 and threshold");
+            self.error(node.place, "a custom Clevis pin excludes tang, tpm2 and threshold");
         }
     }
 

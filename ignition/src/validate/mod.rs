@@ -17,11 +17,13 @@ pub(crate) mod url;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 
 pub(crate) use node::Node;
 
 use crate::document::Document;
 use crate::merge::key_of;
+use crate::place::Place;
 use crate::report::{Finding, Report, Severity};
 use crate::schema::{CONFIG, Key, Kind, Name};
 use crate::spec::Spec;
@@ -53,12 +55,12 @@ struct Checker {
 }
 
 impl Checker {
-    fn error(&mut self, pointer: String, message: impl Into<String>) {
-        self.report.push(Finding::new(Severity::Error, pointer, message));
+    fn error(&mut self, place: impl fmt::Display, message: impl Into<String>) {
+        self.report.push(Finding::new(Severity::Error, place.to_string(), message));
     }
 
-    fn warning(&mut self, pointer: String, message: impl Into<String>) {
-        self.report.push(Finding::new(Severity::Warning, pointer, message));
+    fn warning(&mut self, place: impl fmt::Display, message: impl Into<String>) {
+        self.report.push(Finding::new(Severity::Warning, place.to_string(), message));
     }
 
     /// Applies the rules to an object and all below it. The schema bounds the depth.
@@ -110,8 +112,10 @@ impl Checker {
             for (index, item) in node.values(field.name).iter().enumerate() {
                 let key = key_of(key, item);
                 if seen.contains(&key) {
-                    let pointer = format!("{}/{index}", node.at(field.name));
-                    self.error(pointer, format!("{key:?} is there already"));
+                    self.error(
+                        Place::FieldEntry(&node.place, field.name, index),
+                        format!("{key:?} is there already"),
+                    );
                 } else {
                     seen.insert(key);
                 }

@@ -2,24 +2,25 @@
 
 use serde_json::{Map, Value};
 
+use crate::place::Place;
 use crate::schema::{Item, Kind, Struct};
 
 /// An object of a config, what it is, and where it stands.
 #[derive(Clone, Debug)]
 pub(crate) struct Node<'a> {
     pub(crate) schema: &'static Struct,
-    pub(crate) pointer: String,
+    pub(crate) place: Place<'a>,
     object: &'a Map<String, Value>,
 }
 
 impl<'a> Node<'a> {
     pub(crate) fn root(object: &'a Map<String, Value>, schema: &'static Struct) -> Self {
-        Self { schema, pointer: String::new(), object }
+        Self { schema, place: Place::Root, object }
     }
 
-    /// The pointer of a field.
-    pub(crate) fn at(&self, field: &str) -> String {
-        format!("{}/{field}", self.pointer)
+    /// The place of a field.
+    pub(crate) fn at<'n>(&'n self, field: &'n str) -> Place<'n> {
+        Place::Field(&self.place, field)
     }
 
     fn get(&self, field: &str) -> Option<&'a Value> {
@@ -53,41 +54,39 @@ impl<'a> Node<'a> {
         self.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
-    /// The entries of a list, each with its pointer.
-    pub(crate) fn items(&self, field: &str) -> impl Iterator<Item = (String, &'a Value)> + use<'a> {
-        let values = self.values(field);
-        let at = if values.is_empty() { String::new() } else { self.at(field) };
-        values.iter().enumerate().map(move |(index, item)| (format!("{at}/{index}"), item))
+    /// The entries of a list, each with its place.
+    pub(crate) fn items<'n>(&'n self, field: &'n str) -> impl Iterator<Item = (Place<'n>, &'a Value)> {
+        let place = move |index| Place::FieldEntry(&self.place, field, index);
+        self.values(field).iter().enumerate().map(move |(index, item)| (place(index), item))
     }
 
-    /// The texts of a list, each with its pointer.
-    pub(crate) fn texts(&self, field: &str) -> impl Iterator<Item = (String, &'a str)> + use<'a> {
-        self.items(field).filter_map(|(pointer, item)| Some((pointer, item.as_str()?)))
+    /// The texts of a list, each with its place.
+    pub(crate) fn texts<'n>(&'n self, field: &'n str) -> impl Iterator<Item = (Place<'n>, &'a str)> {
+        self.items(field).filter_map(|(place, item)| Some((place, item.as_str()?)))
     }
 
     /// The objects of a field: those of a list, or the one that there is.
-    pub(crate) fn nodes(&self, field: &str) -> Vec<Self> {
+    pub(crate) fn nodes<'n>(&'n self, field: &'n str) -> Vec<Node<'n>> {
         let Some(found) = self.schema.field(field) else { return Vec::new() };
-        let node =
-            |schema, pointer, value: &'a Value| Some(Self { schema, pointer, object: value.as_object()? });
+        let node = |schema, place, value: &'n Value| Some(Node { schema, place, object: value.as_object()? });
         match &found.kind {
             Kind::Struct(schema) => {
                 self.get(field).and_then(|value| node(schema, self.at(field), value)).into_iter().collect()
             }
             Kind::List(Item::Struct(schema), _) => {
-                self.items(field).filter_map(|(pointer, value)| node(schema, pointer, value)).collect()
+                self.items(field).filter_map(|(place, value)| node(schema, place, value)).collect()
             }
             _ => Vec::new(),
         }
     }
 
     /// The object of a field.
-    pub(crate) fn child(&self, field: &str) -> Option<Self> {
+    pub(crate) fn child<'n>(&'n self, field: &'n str) -> Option<Node<'n>> {
         self.nodes(field).into_iter().next()
     }
 
     /// All objects one level below.
-    pub(crate) fn children(&self) -> impl Iterator<Item = Self> {
+    pub(crate) fn children(&self) -> impl Iterator<Item = Node<'_>> {
         self.schema.fields.iter().flat_map(|field| self.nodes(field.name))
     }
 }

@@ -9,7 +9,7 @@ impl Checker {
     pub(super) fn references(&mut self, node: &Node, list: &str) {
         for reference in node.nodes(list) {
             if reference.filled("source").is_none() {
-                self.error(reference.pointer, "a source is required");
+                self.error(reference.place, "a source is required");
             }
         }
     }
@@ -32,14 +32,13 @@ impl Checker {
         if node.has("httpHeaders") && !is_http {
             self.error(node.at("httpHeaders"), "only sources with http or https take headers");
         }
-        let hash = node.child("verification").and_then(|it| Some((it.at("hash"), it.text("hash")?)));
-        if let Some((at, hash)) = hash {
-            if !node.has("source") {
-                self.error(at.clone(), "a hash without a source");
-            }
-            if let Some(problem) = hash_problem(hash, self.spec) {
-                self.error(at, problem);
-            }
+        let Some(verification) = node.child("verification") else { return };
+        let Some(hash) = verification.text("hash") else { return };
+        if !node.has("source") {
+            self.error(verification.at("hash"), "a hash without a source");
+        }
+        if let Some(problem) = hash_problem(hash, self.spec) {
+            self.error(verification.at("hash"), problem);
         }
     }
 

@@ -18,17 +18,14 @@ impl Checker {
         for entry in ["directories", "files", "links"].into_iter().flat_map(|list| node.nodes(list)) {
             let path = entry.text("path").unwrap_or_default();
             if let Some(link) = path::parents(path).find(|parent| links.contains(parent)) {
-                self.error(
-                    entry.pointer.clone(),
-                    format!("the path {path:?} goes through the link {link:?}"),
-                );
+                self.error(entry.place, format!("the path {path:?} goes through the link {link:?}"));
             }
         }
         for link in node.nodes("links").iter().filter(|link| link.is("hard", true)) {
             let target =
                 path::join(link.text("path").unwrap_or_default(), link.text("target").unwrap_or_default());
             if directories.contains(target.as_str()) {
-                self.error(link.pointer.clone(), format!("the hard link points to the directory {target:?}"));
+                self.error(link.place, format!("the hard link points to the directory {target:?}"));
             }
         }
         self.partitioned_filesystems(node);
@@ -54,7 +51,7 @@ impl Checker {
 
     pub(super) fn owner(&mut self, node: &Node) {
         if node.has("id") && node.filled("name").is_some() {
-            self.error(node.pointer.clone(), "an owner has either an id or a name");
+            self.error(node.place, "an owner has either an id or a name");
         }
     }
 
@@ -96,7 +93,7 @@ impl Checker {
         }
         if node.is("hard", true) {
             for owner in ["user", "group"].into_iter().filter_map(|field| node.child(field)) {
-                self.warning(owner.pointer, "the owner of a hard link is that of its target");
+                self.warning(owner.place, "the owner of a hard link is that of its target");
             }
         }
     }
