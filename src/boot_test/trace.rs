@@ -32,6 +32,7 @@ pub struct Reading {
     /// In how many answers.
     pub answers: u64,
     /// What was sent at least once, in blocks of 64 KiB. Of very many ranges, the server tells the first.
+    #[serde(default)]
     pub ranges: Vec<ReadRange>,
 }
 

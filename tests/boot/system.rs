@@ -56,7 +56,7 @@ impl System {
             let told = Run::new(&readelf, scratch.folder()).args(options).args([&file]).output().printed();
             for path in needed(&told, self.triplet()) {
                 if let Entry::Vacant(place) = found.entry(path) {
-                    let file = self.library(place.key())?;
+                    let file = self.linked(place.key())?;
                     missing.push(place.insert(file).clone());
                 }
             }
@@ -65,7 +65,7 @@ impl System {
     }
 
     /// A library is below `lib` or `usr/lib`; a link to the loader may lead out of the folder.
-    fn library(&self, path: &str) -> Option<PathBuf> {
+    fn linked(&self, path: &str) -> Option<PathBuf> {
         let name = path.rsplit('/').next()?;
         let places = [path.to_owned(), format!("usr/{path}"), format!("lib/{}/{name}", self.triplet())];
         let found = places.iter().map(|place| self.root.join(place)).find(|path| path.is_file());
