@@ -53,7 +53,7 @@ struct Answer {
     readers: Vec<Reading>,
 }
 
-/// Where the server of an image tells what was read of it, if the URL is one of ours.
+/// Where the server of an image tells which ranges were read of it, if the URL is one of ours.
 ///
 /// # Examples
 ///
@@ -61,7 +61,7 @@ struct Answer {
 /// use kindling::boot_test::trace_url;
 ///
 /// let url = trace_url("http://192.0.2.1:8090/i/0f2a5d3c/full.iso?api_key=a");
-/// assert_eq!(url.as_deref(), Some("http://192.0.2.1:8090/i/0f2a5d3c/boot-trace?api_key=a"));
+/// assert_eq!(url.as_deref(), Some("http://192.0.2.1:8090/i/0f2a5d3c/boot-trace?ranges=true&api_key=a"));
 /// assert_eq!(trace_url("http://192.0.2.1/full.iso"), None);
 /// ```
 #[must_use]
@@ -74,8 +74,8 @@ pub fn trace_url(image: &str) -> Option<String> {
         Some(port) if port.is_empty() || port.starts_with(':') => format!("127.0.0.1{port}"),
         _ => host.to_owned(),
     };
-    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
-    Some(format!("{scheme}://{host}/i/{who}/boot-trace{query}"))
+    let query = query.map(|query| format!("&{query}")).unwrap_or_default();
+    Some(format!("{scheme}://{host}/i/{who}/boot-trace?ranges=true{query}"))
 }
 
 /// What the clients of an image have read, as its server tells; nothing where the image is of no server of ours.
@@ -99,9 +99,9 @@ mod tests {
 
     #[test]
     fn the_machines_name_of_this_host_is_not_ours() {
-        let here = "http://127.0.0.1:8090/i/ID/boot-trace";
+        let here = "http://127.0.0.1:8090/i/ID/boot-trace?ranges=true";
         assert_eq!(trace_url("http://10.0.2.2:8090/i/ID/script.ipxe").as_deref(), Some(here));
-        let elsewhere = "http://10.0.2.22/i/ID/boot-trace";
+        let elsewhere = "http://10.0.2.22/i/ID/boot-trace?ranges=true";
         assert_eq!(trace_url("http://10.0.2.22/i/ID/52:54:00:00:00:01/full.iso").as_deref(), Some(elsewhere));
         assert_eq!(trace_url("full.iso"), None);
     }

@@ -160,6 +160,9 @@ fn a_boot_trace_tells_how_far_a_client_is() {
         assert_eq!(reader["state"], "reading");
         let place = json!({"first": first, "last": first + 9, "file": "images/pxeboot/rootfs.img"});
         assert_eq!(reader["last_range"], place);
+        assert_eq!(reader["ranges"], Value::Null, "nobody asked for them");
+        let told = server.json(&format!("/i/{id}/boot-trace?ranges=true")).await;
+        let reader = &told["readers"][0];
         let [range] = reader["ranges"].as_array().unwrap().as_slice() else { panic!("{reader}") };
         let block = first - first % (64 << 10);
         assert_eq!((&range["first"], &range["last"]), (&json!(block), &json!(block + (64 << 10) - 1)));

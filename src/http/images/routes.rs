@@ -132,7 +132,7 @@ async fn boot_trace(
     asked: Asked,
 ) -> Result<Json<BootTrace>, Refusal> {
     let (id, access) = named(&who, &asked)?;
-    Ok(Json(server.boot_trace(id, &access).await?))
+    Ok(Json(server.boot_trace(id, &access, asked.query.flag("ranges")).await?))
 }
 
 async fn file(

@@ -263,8 +263,10 @@ struct Reading {
     bytes_sent: u64,
     answers: u64,
     last_range: Place,
-    /// What was sent at least once, in blocks of 64 KiB: the first 256 ranges.
-    ranges: Vec<ReadRange>,
+    /// What was sent at least once, in blocks of 64 KiB: the first 256 ranges. Only told to who asks for it, since finding the
+    /// files of so many ranges takes a while.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ranges: Option<Vec<ReadRange>>,
     begun_at: DateTime<Utc>,
     last_at: DateTime<Utc>,
 }
@@ -307,20 +309,26 @@ enum State {
 }
 
 impl ImageServer {
-    /// How far the readers of an infra-env's images are, for a caller who may have these.
-    pub(super) async fn boot_trace(&self, id: InfraEnvId, access: &Access) -> Result<BootTrace, Refusal> {
+    /// How far the readers of an infra-env's images are, for a caller who may have these, with all ranges of each or only the last
+    /// one.
+    pub(super) async fn boot_trace(
+        &self,
+        id: InfraEnvId,
+        access: &Access,
+        with_ranges: bool,
+    ) -> Result<BootTrace, Refusal> {
         self.current(id, Artifact::FullIso, access).await?;
         let traces: Vec<_> = self.0.traces.with(|known| {
             known.values().filter(|trace| trace.reader.infra_env == id).map(Arc::clone).collect()
         });
-        let readers: BTreeMap<_, _> = traces.iter().map(|trace| trace.reading()).collect();
+        let readers: BTreeMap<_, _> = traces.iter().map(|trace| trace.reading(with_ranges)).collect();
         Ok(BootTrace { infra_env_id: id, readers: readers.into_values().collect() })
     }
 }
 
 impl Trace {
     /// What is told of it, under what puts it in its place: who came first is first.
-    fn reading(&self) -> ((DateTime<Utc>, String), Reading) {
+    fn reading(&self, with_ranges: bool) -> ((DateTime<Utc>, String), Reading) {
         let blocks = self.len.div_ceil(BLOCK);
         let mut reading = self.with(|progress| Reading {
             client: self.reader.client.to_string(),
@@ -337,12 +345,12 @@ impl Trace {
                 last: progress.last.end.saturating_sub(1),
                 file: None,
             },
-            ranges: progress.ranges(self.len).into_iter().map(ReadRange::from).collect(),
+            ranges: with_ranges.then(|| progress.ranges(self.len).into_iter().map(ReadRange::from).collect()),
             begun_at: progress.begun_at,
             last_at: progress.last_at,
         });
         reading.last_range.file = self.file_at(reading.last_range.first);
-        for range in &mut reading.ranges {
+        for range in reading.ranges.iter_mut().flatten() {
             range.files = self.files_in(range.first..range.last.saturating_add(1));
         }
         let name = format!("{} {}", reading.client, reading.file);
