@@ -19,8 +19,10 @@ use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use ignition::discovery::{Discovery, Override};
-use ignition::network::{Generation, HostNetwork, KeyfileCache, MacInterface, Networks};
+use ignition::network::{Generation, HostNetwork, KeyfileCache, Networks};
 use isogen::{Archive, Encoding, Packed};
+
+use setups::host::host;
 
 fn pack(config: &str, encoding: Encoding) -> Packed {
     let mut archive = Archive::new();
@@ -46,23 +48,6 @@ fn archives(criterion: &mut Criterion) {
     criterion.bench_function("compose and pack it, gzip", |b| {
         b.iter(|| pack(&compose(black_box(&discovery)), Encoding::Gzip));
     });
-}
-
-/// A host with two static interfaces.
-fn host(number: usize) -> HostNetwork {
-    let nic = |nic: usize| {
-        format!(
-            "- {{name: eth{nic}, type: ethernet, state: up, ipv4: {{enabled: true, dhcp: false, address: \
-             [{{ip: 10.{nic}.{}.{}, prefix-length: 16}}]}}}}\n",
-            number / 200,
-            number % 200 + 10
-        )
-    };
-    let interface = |nic: usize| MacInterface {
-        logical_nic_name: format!("eth{nic}"),
-        mac_address: format!("52:54:{nic:02x}:00:{:02x}:{:02x}", number >> 8, number & 0xff),
-    };
-    HostNetwork::new(format!("interfaces:\n{}{}", nic(0), nic(1)), vec![interface(0), interface(1)])
 }
 
 fn many_hosts(criterion: &mut Criterion) {

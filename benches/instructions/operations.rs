@@ -14,13 +14,13 @@ use fixtures::{Architecture, Era, Recipe};
 use http_body_util::BodyExt;
 use ignition::discovery::Override;
 use ignition::document::Document;
-use ignition::network::{Generation, HostNetwork, KeyfileCache, MacInterface, Networks};
+use ignition::network::{Generation, HostNetwork, KeyfileCache, Networks};
 use isogen::{Archive, BaseImage, Digest, Edits, Encoding, KargsEdit, KargsOperations, Plan};
 use kindling::http::{BodyMode, Content};
 
 use super::baseline::Tolerance;
 use super::service;
-use super::setups;
+use super::setups::{self, host::host};
 
 /// The root file system is as long as it has to be for whole frames: nothing that is counted here depends on its length.
 const ROOTFS_LEN: u64 = 8 << 20;
@@ -210,21 +210,6 @@ fn merging() -> Ready {
     let parent = read(&setups::full().compose().unwrap().config.to_string());
     let child = read(&setups::override_text());
     Box::new(move || drop(ignition::merge::merge(black_box(&parent), black_box(&child))))
-}
-
-fn host(number: usize) -> HostNetwork {
-    let address = format!("{}.{}", number / 200, number % 200 + 10);
-    let nic = |nic: usize| {
-        format!(
-            "- {{name: eth{nic}, type: ethernet, state: up, ipv4: {{enabled: true, address: \
-             [{{ip: 10.{nic}.{address}, prefix-length: 16}}]}}}}\n"
-        )
-    };
-    let interface = |nic: usize| MacInterface {
-        logical_nic_name: format!("eth{nic}"),
-        mac_address: format!("52:54:{nic:02x}:00:{:02x}:{:02x}", number >> 8, number & 0xff),
-    };
-    HostNetwork::new(format!("interfaces:\n{}{}", nic(0), nic(1)), vec![interface(0), interface(1)])
 }
 
 /// The files of hosts that nobody has seen before.

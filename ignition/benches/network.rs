@@ -5,36 +5,21 @@
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "a bench over documents of its own")]
 
+#[path = "../tests/setups/host.rs"]
+mod host;
+
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use ignition::network::check::check;
-use ignition::network::{Generation, HostNetwork, KeyfileCache, MacInterface, Networks, keyfiles};
+use ignition::network::{Generation, HostNetwork, KeyfileCache, Networks, keyfiles};
 
-fn document(number: usize) -> String {
-    let nic = |nic: usize| {
-        format!(
-            "- {{name: eth{nic}, type: ethernet, state: up, ipv4: {{enabled: true, address: \
-             [{{ip: 10.{nic}.{}.{}, prefix-length: 16}}]}}}}\n",
-            number / 200,
-            number % 200 + 10
-        )
-    };
-    format!("interfaces:\n{}{}", nic(0), nic(1))
-}
-
-fn host(number: usize) -> HostNetwork {
-    let interface = |nic: usize| MacInterface {
-        logical_nic_name: format!("eth{nic}"),
-        mac_address: format!("52:54:{nic:02x}:00:{:02x}:{:02x}", number >> 8, number & 0xff),
-    };
-    HostNetwork::new(document(number), vec![interface(0), interface(1)])
-}
+use host::host;
 
 fn networks(criterion: &mut Criterion) {
-    let text = document(0);
+    let first = host(0);
     criterion.bench_function("keyfiles of a host", |b| {
-        b.iter(|| keyfiles(black_box(text.as_bytes())).unwrap());
+        b.iter(|| keyfiles(black_box(first.document().as_bytes())).unwrap());
     });
     let hosts: Vec<HostNetwork> = (0..1000).map(host).collect();
     let cache = KeyfileCache::default();

@@ -5,56 +5,16 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program that shows figures")]
 
+#[path = "../tests/setups/host.rs"]
+mod host;
+
 use std::fs;
 use std::time::Instant;
 
 use ignition::network::check::check;
-use ignition::network::{Generation, HostNetwork, InitrdOptions, KeyfileCache, MacInterface, Networks};
+use ignition::network::{Generation, HostNetwork, InitrdOptions, KeyfileCache, Networks};
 
-/// A host with two static interfaces, a gateway and a name server.
-fn host(number: usize) -> HostNetwork {
-    let (high, low) = (number / 200, number % 200 + 10);
-    let document = format!(
-        "interfaces:
-- name: eth0
-  type: ethernet
-  state: up
-  ipv4:
-    enabled: true
-    dhcp: false
-    address:
-    - ip: 10.1.{high}.{low}
-      prefix-length: 16
-  ipv6:
-    enabled: false
-- name: eth1
-  type: ethernet
-  state: up
-  ipv4:
-    enabled: true
-    dhcp: false
-    address:
-    - ip: 10.2.{high}.{low}
-      prefix-length: 16
-  ipv6:
-    enabled: false
-dns-resolver:
-  config:
-    server:
-    - 10.1.255.1
-routes:
-  config:
-  - destination: 0.0.0.0/0
-    next-hop-address: 10.1.255.254
-    next-hop-interface: eth0
-    table-id: 254
-"
-    );
-    let mac = |nic: usize| format!("52:54:{nic:02x}:00:{:02x}:{:02x}", number >> 8, number & 0xff);
-    let interface =
-        |nic: usize| MacInterface { logical_nic_name: format!("eth{nic}"), mac_address: mac(nic) };
-    HostNetwork::new(document, vec![interface(0), interface(1)])
-}
+use host::host;
 
 /// Seconds that the processors have worked for this process.
 fn processor_seconds() -> f64 {

@@ -135,8 +135,8 @@ impl Document {
     }
 
     /// As [`parse`](Self::parse), of what never was a text.
-    pub(crate) fn of_values(values: Map<String, Value>) -> Result<Self, ReadError> {
-        Ok(Self::read(Value::Object(values).into())?.document)
+    pub(crate) fn of_json(json: Json) -> Result<Self, ReadError> {
+        Ok(Self::read(json)?.document)
     }
 
     fn read(json: Json) -> Result<Parsed, ReadError> {

@@ -1,5 +1,6 @@
 //! JSON as it stands in a text: objects keep repeated keys, which a map would hide.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde_json::Value;
@@ -16,10 +17,15 @@ pub(crate) enum Json {
     Number,
     Text(String),
     List(Vec<Self>),
-    Object(Vec<(String, Self)>),
+    Object(Vec<(Cow<'static, str>, Self)>),
 }
 
 impl Json {
+    /// An object of these fields.
+    pub(crate) fn object<const N: usize>(fields: [(&'static str, Self); N]) -> Self {
+        Self::Object(fields.into_iter().map(|(name, value)| (name.into(), value)).collect())
+    }
+
     /// What the value is, for messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
@@ -45,6 +51,12 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
+impl From<&str> for Json {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
 impl From<Value> for Json {
     fn from(value: Value) -> Self {
         match value {
@@ -54,7 +66,7 @@ impl From<Value> for Json {
             Value::String(text) => Self::Text(text),
             Value::Array(items) => Self::List(items.into_iter().map(Self::from).collect()),
             Value::Object(fields) => {
-                Self::Object(fields.into_iter().map(|(key, value)| (key, value.into())).collect())
+                Self::Object(fields.into_iter().map(|(key, value)| (key.into(), value.into())).collect())
             }
         }
     }
@@ -107,8 +119,8 @@ impl<'de> Visitor<'de> for Builder {
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Json, A::Error> {
         let mut object = Vec::new();
-        while let Some(field) = fields.next_entry()? {
-            object.push(field);
+        while let Some((key, value)) = fields.next_entry::<String, Json>()? {
+            object.push((key.into(), value));
         }
         Ok(Json::Object(object))
     }

@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 pub mod builder;
+mod bytes;
 pub mod config;
 pub mod discovery;
 pub mod document;

@@ -1,5 +1,12 @@
 //! Writing a value so that the reader of the file gets it back unchanged.
 
+use crate::bytes::ByteSet;
+
+/// What stands for itself in the data of a `data:` URL.
+const DATA: ByteSet = ByteSet::alphanumeric_and(b"-_.~$&+:=@/,;!*'()");
+/// What stands for itself in the query of a URL.
+const QUERY: ByteSet = ByteSet::alphanumeric_and(b"-_.~");
+
 /// A value as one word of a shell script.
 pub(crate) fn shell(value: &str) -> String {
     format!("'{}'", value.replace('\'', r"'\''"))
@@ -31,24 +38,28 @@ fn backslashed(value: &str, special: &str) -> String {
 
 /// A text as the data of a `data:` URL: letters, digits and harmless punctuation stand for themselves.
 pub(crate) fn percent(text: &str) -> String {
-    percent_but(text, b"-_.~$&+:=@/,;!*'()")
+    percent_but(text, &DATA)
 }
 
 /// A text as a value in the query of a URL.
 pub(crate) fn query(text: &str) -> String {
-    percent_but(text, b"-_.~")
+    percent_but(text, &QUERY)
 }
 
-fn percent_but(text: &str, harmless: &[u8]) -> String {
+fn percent_but(text: &str, harmless: &ByteSet) -> String {
     let mut escaped = String::with_capacity(text.len() + text.len() / 2);
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || harmless.contains(&byte) {
-            escaped.push(char::from(byte));
-        } else {
+    let mut rest = text;
+    while let Some(at) = harmless.first_other(rest) {
+        let (run, others) = rest.split_at(at);
+        escaped.push_str(run);
+        let mut others = others.chars();
+        for byte in others.next().unwrap_or_default().encode_utf8(&mut [0; 4]).bytes() {
             escaped.push('%');
             escaped.extend([byte >> 4, byte & 0xF].map(hex_digit));
         }
+        rest = others.as_str();
     }
+    escaped.push_str(rest);
     escaped
 }
 

@@ -11,6 +11,7 @@ use super::certificate::CertificateBundle;
 use super::escape;
 use crate::builder::{FileMode, UnitState};
 use crate::document::{Document, ReadError};
+use crate::json::Json;
 use crate::spec::Spec;
 
 /// What a config consists of.
@@ -18,17 +19,20 @@ use crate::spec::Spec;
 pub(crate) struct Parts {
     pub(crate) ignition: Map<String, Value>,
     pub(crate) users: Vec<Value>,
-    files: Vec<Value>,
+    files: Vec<Json>,
     units: Vec<Value>,
 }
 
 impl Parts {
     /// Writes a file, over one that may be there.
     pub(crate) fn file(&mut self, path: &str, mode: FileMode, contents: impl AsRef<[u8]>) {
-        self.files.push(json!({
-            "path": path, "mode": mode.bits(), "overwrite": true, "user": {"name": "root"},
-            "contents": {"source": source(contents.as_ref())},
-        }));
+        self.files.push(Json::object([
+            ("path", path.into()),
+            ("mode", Json::Integer(mode.bits().into())),
+            ("overwrite", Json::Boolean(true)),
+            ("user", Json::object([("name", "root".into())])),
+            ("contents", resource(contents.as_ref())),
+        ]));
     }
 
     /// Trusts certificates, for all programs. The system gathers what is in this folder when it boots.
@@ -39,7 +43,8 @@ impl Parts {
 
     /// Adds to the end of a file of the system.
     pub(crate) fn append(&mut self, path: &str, contents: &str) {
-        self.files.push(json!({"path": path, "append": [{"source": source(contents.as_bytes())}]}));
+        let appended = Json::List(vec![resource(contents.as_bytes())]);
+        self.files.push(Json::object([("path", path.into()), ("append", appended)]));
     }
 
     /// Writes a unit.
@@ -69,16 +74,18 @@ impl Parts {
     pub(crate) fn into_document(self, spec: Spec) -> Result<Document, ReadError> {
         let mut ignition = self.ignition;
         ignition.insert("version".to_owned(), spec.as_str().into());
-        // What `json!` is given, it copies.
-        let section =
-            |list: &str, entries| Value::from(Map::from_iter([(list.to_owned(), Value::Array(entries))]));
-        Document::of_values(Map::from_iter([
-            ("ignition".to_owned(), ignition.into()),
-            ("passwd".to_owned(), section("users", self.users)),
-            ("storage".to_owned(), section("files", self.files)),
-            ("systemd".to_owned(), section("units", self.units)),
+        Document::of_json(Json::object([
+            ("ignition", Value::Object(ignition).into()),
+            ("passwd", Json::object([("users", Value::Array(self.users).into())])),
+            ("storage", Json::object([("files", Json::List(self.files))])),
+            ("systemd", Json::object([("units", Value::Array(self.units).into())])),
         ]))
     }
+}
+
+/// Contents as the resource of a file.
+fn resource(contents: &[u8]) -> Json {
+    Json::object([("source", Json::Text(source(contents)))])
 }
 
 /// Contents as a `data:` URL: text stays legible and packs well, all else is base64.

@@ -16,7 +16,7 @@ impl Linter {
     /// Looks at all contents of a file, and tells what secret they hold.
     pub(super) fn contents(&mut self, file: &Node) -> Option<&'static str> {
         let path = file.text("path").unwrap_or_default();
-        let parts = file.nodes("contents").into_iter().chain(file.nodes("append"));
+        let parts = file.nodes("contents").chain(file.nodes("append"));
         let mut found = None;
         for part in parts {
             let Some(bytes) = self.unpacked(&part) else { continue };

@@ -16,7 +16,7 @@ const TRIGGERS: [(&str, &str); 4] =
 
 impl Linter {
     pub(super) fn systemd(&mut self, node: &Node) {
-        let units = node.nodes("units");
+        let units: Vec<Node> = node.nodes("units").collect();
         let started = started(&units);
         for unit in &units {
             self.unit(unit, &started);
@@ -55,8 +55,8 @@ fn started(units: &[Node]) -> HashSet<String> {
     let mut started = HashSet::new();
     for unit in units {
         let name = unit.text("name").unwrap_or_default();
-        let dropins = unit.nodes("dropins");
-        let texts = std::iter::once(unit).chain(&dropins).filter_map(|it| it.filled("contents"));
+        let dropins = unit.nodes("dropins").filter_map(|it| it.filled("contents"));
+        let texts = unit.filled("contents").into_iter().chain(dropins);
         for file in texts.filter_map(|text| parse(text).ok()) {
             starts(name, &file, &mut started);
         }

@@ -21,7 +21,7 @@ impl Checker {
 
     pub(super) fn disk(&mut self, node: &Node) {
         self.device(node);
-        let partitions = node.nodes("partitions");
+        let partitions: Vec<Node> = node.nodes("partitions").collect();
         self.partition_numbers(node, &partitions);
         self.partition_labels(&partitions);
         self.partition_places(&partitions);

@@ -1,9 +1,11 @@
 //! An object of a config, with its place.
 
+use std::slice;
+
 use serde_json::{Map, Value};
 
 use crate::place::Place;
-use crate::schema::{Item, Kind, Struct};
+use crate::schema::{Field, Item, Kind, Struct};
 
 /// An object of a config, what it is, and where it stands.
 #[derive(Clone, Debug)]
@@ -66,27 +68,36 @@ impl<'a> Node<'a> {
     }
 
     /// The objects of a field: those of a list, or the one that there is.
-    pub(crate) fn nodes<'n>(&'n self, field: &'n str) -> Vec<Node<'n>> {
-        let Some(found) = self.schema.field(field) else { return Vec::new() };
-        let node = |schema, place, value: &'n Value| Some(Node { schema, place, object: value.as_object()? });
-        match &found.kind {
-            Kind::Struct(schema) => {
-                self.get(field).and_then(|value| node(schema, self.at(field), value)).into_iter().collect()
-            }
+    pub(crate) fn nodes<'n>(&'n self, field: &str) -> impl Iterator<Item = Node<'n>> {
+        let found = self.schema.field(field).zip(self.get(field));
+        found.into_iter().flat_map(|(field, value)| self.nodes_in(field, value))
+    }
+
+    fn nodes_in<'n>(&'n self, field: &'static Field, value: &'n Value) -> impl Iterator<Item = Node<'n>> {
+        let (schema, values) = match &field.kind {
+            Kind::Struct(schema) => (Some(*schema), slice::from_ref(value)),
             Kind::List(Item::Struct(schema), _) => {
-                self.items(field).filter_map(|(place, value)| node(schema, place, value)).collect()
+                (Some(*schema), value.as_array().map_or(&[][..], Vec::as_slice))
             }
-            _ => Vec::new(),
-        }
+            _ => (None, &[][..]),
+        };
+        let place = |index| match field.kind {
+            Kind::List(..) => Place::FieldEntry(&self.place, field.name, index),
+            _ => self.at(field.name),
+        };
+        values.iter().enumerate().filter_map(move |(index, value)| {
+            Some(Node { schema: schema?, place: place(index), object: value.as_object()? })
+        })
     }
 
     /// The object of a field.
-    pub(crate) fn child<'n>(&'n self, field: &'n str) -> Option<Node<'n>> {
-        self.nodes(field).into_iter().next()
+    pub(crate) fn child<'n>(&'n self, field: &str) -> Option<Node<'n>> {
+        self.nodes(field).next()
     }
 
     /// All objects one level below.
     pub(crate) fn children(&self) -> impl Iterator<Item = Node<'_>> {
-        self.schema.fields.iter().flat_map(|field| self.nodes(field.name))
+        let known = self.object.iter().filter_map(|(name, value)| Some((self.schema.field(name)?, value)));
+        known.flat_map(|(field, value)| self.nodes_in(field, value))
     }
 }

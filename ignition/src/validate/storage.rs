@@ -12,7 +12,7 @@ const MAX_MODE: i64 = 0o7777;
 impl Checker {
     /// Rules between the entries of all lists.
     pub(super) fn storage(&mut self, node: &Node) {
-        let paths = |list| node.nodes(list).into_iter().filter_map(|it| it.text("path"));
+        let paths = |list| node.nodes(list).filter_map(|it| it.text("path"));
         let links: HashSet<&str> = paths("links").collect();
         let directories: HashSet<&str> = paths("directories").collect();
         for entry in ["directories", "files", "links"].into_iter().flat_map(|list| node.nodes(list)) {
@@ -21,7 +21,7 @@ impl Checker {
                 self.error(entry.place, format!("the path {path:?} goes through the link {link:?}"));
             }
         }
-        for link in node.nodes("links").iter().filter(|link| link.is("hard", true)) {
+        for link in node.nodes("links").filter(|link| link.is("hard", true)) {
             let target =
                 path::join(link.text("path").unwrap_or_default(), link.text("target").unwrap_or_default());
             if directories.contains(target.as_str()) {
@@ -33,9 +33,8 @@ impl Checker {
 
     fn partitioned_filesystems(&mut self, node: &Node) {
         let divided = |disk: &Node| disk.has("partitions") || disk.is("wipeTable", true);
-        let disks = node.nodes("disks");
-        let disks: HashSet<&str> =
-            disks.iter().filter(|disk| divided(disk)).filter_map(|disk| disk.text("device")).collect();
+        let disks = node.nodes("disks").filter(divided);
+        let disks: HashSet<&str> = disks.filter_map(|disk| disk.text("device")).collect();
         for filesystem in node.nodes("filesystems") {
             if filesystem.text("device").is_some_and(|device| disks.contains(device)) {
                 self.warning(filesystem.at("device"), "the file system covers a disk that gets partitions");

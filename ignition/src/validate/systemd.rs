@@ -46,7 +46,7 @@ impl Checker {
 
     /// Enabling takes an `[Install]` section, in the unit or in the template that it is an instance of.
     pub(super) fn systemd(&mut self, node: &Node) {
-        let units = node.nodes("units");
+        let units: Vec<Node> = node.nodes("units").collect();
         let texts = units.iter().filter_map(|unit| Some((unit.text("name")?, unit.filled("contents")?)));
         let texts: HashMap<&str, &str> = texts.collect();
         for unit in units.iter().filter(|unit| unit.is("enabled", true)) {

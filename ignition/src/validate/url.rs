@@ -9,7 +9,13 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
+use crate::bytes::ByteSet;
 use crate::spec::Spec;
+
+/// What may stand in the data of a `data:` URL that is not base64.
+const DATA: ByteSet = ByteSet::graphic_but(b"`<>#\"{}|\\^[]");
+/// What names and values of its header are made of.
+const TOKEN: ByteSet = ByteSet::graphic_but(b"()<>@,;:\\\"/[]?=");
 
 /// Where a source is fetched from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +74,7 @@ pub(crate) fn check(source: &str, spec: Spec) -> Result<Scheme, UrlError> {
         });
     }
     match found {
-        Scheme::Data => decode(source).map(|_| found),
+        Scheme::Data => Data::of(source)?.check().map(|()| found),
         Scheme::Arn => arn(source).map(|()| found),
         _ => Ok(found),
     }
@@ -151,18 +157,55 @@ fn arn(source: &str) -> Result<(), UrlError> {
 /// The contents that a `data:` URL holds.
 pub(crate) fn decode(source: &str) -> Result<Vec<u8>, UrlError> {
     scheme(source)?;
-    let body = source.strip_prefix("data:").ok_or(UrlError::Prefix)?;
-    let (header, data) = body.split_once(',').ok_or(UrlError::NoComma)?;
-    let is_base64 = header_says_base64(header)?;
-    if is_base64 {
-        return BASE64.decode(data).map_err(UrlError::Base64);
+    Data::of(source)?.decode()
+}
+
+/// What a `data:` URL has behind its comma.
+enum Data<'a> {
+    Base64(&'a str),
+    /// Characters that may be there.
+    Text(&'a str),
+}
+
+impl<'a> Data<'a> {
+    /// Takes a URL of this scheme.
+    fn of(source: &'a str) -> Result<Self, UrlError> {
+        let body = source.strip_prefix("data:").ok_or(UrlError::Prefix)?;
+        let (header, data) = body.split_once(',').ok_or(UrlError::NoComma)?;
+        if header_says_base64(header)? {
+            return Ok(Self::Base64(data));
+        }
+        match DATA.first_other(data) {
+            None => Ok(Self::Text(data)),
+            Some(at) => {
+                let found = data.get(at..).and_then(|rest| rest.chars().next()).unwrap_or_default();
+                Err(UrlError::Character { found })
+            }
+        }
     }
-    let is_good = |byte: u8| byte.is_ascii_graphic() && !b"`<>#\"{}|\\^[]".contains(&byte);
-    if let Some(at) = data.bytes().position(|byte| !is_good(byte)) {
-        let found = data.get(at..).and_then(|rest| rest.chars().next()).unwrap_or_default();
-        return Err(UrlError::Character { found });
+
+    fn decode(&self) -> Result<Vec<u8>, UrlError> {
+        match self {
+            Self::Base64(data) => BASE64.decode(data).map_err(UrlError::Base64),
+            Self::Text(data) => unescape(data).map(Cow::into_owned),
+        }
     }
-    unescape(data).map(Cow::into_owned)
+
+    /// Whether it decodes.
+    fn check(&self) -> Result<(), UrlError> {
+        match self {
+            Self::Base64(_) => self.decode().map(|_| ()),
+            Self::Text(data) => {
+                let is_escape = |behind: &str| {
+                    behind
+                        .as_bytes()
+                        .first_chunk()
+                        .is_some_and(|digits: &[u8; 2]| digits.iter().all(|it| digit(*it).is_some()))
+                };
+                if data.split('%').skip(1).all(is_escape) { Ok(()) } else { Err(UrlError::Percent) }
+            }
+        }
+    }
 }
 
 fn header_says_base64(header: &str) -> Result<bool, UrlError> {
@@ -183,7 +226,7 @@ fn header_says_base64(header: &str) -> Result<bool, UrlError> {
 }
 
 fn is_token(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_graphic() && !b"()<>@,;:\\\"/[]?=".contains(&byte))
+    TOKEN.first_other(text).is_none()
 }
 
 fn is_parameter(text: &str) -> bool {

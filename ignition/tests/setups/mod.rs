@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "no test program needs all of it")]
 
+pub(crate) mod host;
+
 use std::path::PathBuf;
 use std::{env, fs};
 
