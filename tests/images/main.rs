@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod arriving;
+#[path = "../inventory/database.rs"]
+mod database;
+mod replicas;
 mod short;
 mod turns;
 
@@ -62,6 +65,19 @@ impl Server {
         more: Value,
         gate: Option<Arc<Gate>>,
     ) -> Self {
+        let store = SqlStore::open_file(&directory.path().join("kindling.db")).await.unwrap();
+        Self::start_on(store, None, directory, (policy, user), more, gate).await
+    }
+
+    /// A server on any store, which tells machines that it is at some URL.
+    async fn start_on(
+        store: SqlStore,
+        url: Option<&str>,
+        directory: TempDir,
+        (policy, user): (Policy, Option<String>),
+        more: Value,
+        gate: Option<Arc<Gate>>,
+    ) -> Self {
         let path = directory.path();
         let mut image =
             json!({"openshift_version": "4.14", "cpu_architecture": "x86_64", "version": VERSION});
@@ -69,14 +85,13 @@ impl Server {
         let images = json!([image]);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
-        let url = HttpUrl::parse("base", &base).unwrap();
+        let url = HttpUrl::parse("base", url.unwrap_or(&base)).unwrap();
         let catalogue = Catalogue::parse(&images.to_string()).unwrap();
         let known = catalogue.os_images().to_vec();
         let library = Library::open(LibrarySettings::new(path.join("images")), known.clone()).unwrap();
-        let store = Arc::new(SqlStore::open_file(&path.join("kindling.db")).await.unwrap());
         let files = FileStore::in_directory(&path.join("files")).unwrap();
         let settings = Settings::new(url.clone(), url.clone());
-        let inventory = Inventory::new(store, files, catalogue, settings, policy);
+        let inventory = Inventory::new(Arc::new(store), files, catalogue, settings, policy);
         let embedded = Embedded::new(inventory.clone());
         let server = match gate {
             None => ImageServer::new(known, library.clone(), Arc::new(embedded), url),

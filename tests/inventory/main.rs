@@ -10,6 +10,7 @@ mod auth;
 mod cluster_rules;
 mod cluster_sequences;
 mod clusters;
+mod database;
 mod events;
 mod files;
 mod hosts;

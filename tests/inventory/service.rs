@@ -1,6 +1,5 @@
 //! A service of its own for each test and database.
 
-use std::env;
 use std::sync::Arc;
 
 use ignition::discovery::HttpUrl;
@@ -11,11 +10,12 @@ use kindling::inventory::store::SqlStore;
 use kindling::inventory::{Inventory, Settings};
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::Value;
-use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+
+use crate::database::{Database, postgres};
 
 /// The images that all services know.
 pub(crate) const OS_IMAGES: &str = r#"[
@@ -206,38 +206,4 @@ fn run_on_each_database(policy: Policy, change: impl Fn(&mut Settings), test: im
             database.drop().await;
         }
     });
-}
-
-/// The PostgreSQL server for tests.
-pub(crate) fn postgres() -> Option<String> {
-    let server = env::var("KINDLING_TEST_POSTGRES").ok();
-    if server.is_none() {
-        assert!(env::var_os("KINDLING_REQUIRE_TOOLS").is_none(), "KINDLING_TEST_POSTGRES names no server");
-        eprintln!("NOTICE: no PostgreSQL server in KINDLING_TEST_POSTGRES; not tested with it");
-    }
-    server
-}
-
-/// A database of its own on the server.
-pub(crate) struct Database {
-    server: String,
-    name: String,
-    pub(crate) url: String,
-}
-
-impl Database {
-    pub(crate) async fn create(server: &str) -> Self {
-        sqlx::any::install_default_drivers();
-        let name = format!("kindling_{}", uuid::Uuid::new_v4().simple());
-        let mut connection = AnyConnection::connect(&format!("{server}/postgres")).await.unwrap();
-        connection.execute(AssertSqlSafe(format!("CREATE DATABASE {name}"))).await.unwrap();
-        connection.close().await.unwrap();
-        Self { server: server.to_owned(), url: format!("{server}/{name}"), name }
-    }
-
-    pub(crate) async fn drop(self) {
-        let mut connection = AnyConnection::connect(&format!("{}/postgres", self.server)).await.unwrap();
-        connection.execute(AssertSqlSafe(format!("DROP DATABASE {} WITH (FORCE)", self.name))).await.unwrap();
-        connection.close().await.unwrap();
-    }
 }

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use crate::service::{Database, postgres};
+use crate::database::{Database, postgres};
 
 /// A database for a test, and how to reach it from elsewhere.
 struct Fixture {
