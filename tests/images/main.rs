@@ -66,13 +66,12 @@ impl Server {
         gate: Option<Arc<Gate>>,
     ) -> Self {
         let store = SqlStore::open_file(&directory.path().join("kindling.db")).await.unwrap();
-        Self::start_on(store, None, directory, (policy, user), more, gate).await
+        Self::start_on((store, None), directory, (policy, user), more, gate).await
     }
 
     /// A server on any store, which tells machines that it is at some URL.
     async fn start_on(
-        store: SqlStore,
-        url: Option<&str>,
+        (store, url): (SqlStore, Option<&str>),
         directory: TempDir,
         (policy, user): (Policy, Option<String>),
         more: Value,
