@@ -3,9 +3,9 @@
 use crate::bytes::ByteSet;
 
 /// What stands for itself in the data of a `data:` URL.
-const DATA: ByteSet = ByteSet::alphanumeric_and(b"-_.~$&+:=@/,;!*'()");
+static DATA: ByteSet = ByteSet::alphanumeric_and(b"-_.~$&+:=@/,;!*'()");
 /// What stands for itself in the query of a URL.
-const QUERY: ByteSet = ByteSet::alphanumeric_and(b"-_.~");
+static QUERY: ByteSet = ByteSet::alphanumeric_and(b"-_.~");
 
 /// A value as one word of a shell script.
 pub(crate) fn shell(value: &str) -> String {

@@ -13,9 +13,9 @@ use crate::bytes::ByteSet;
 use crate::spec::Spec;
 
 /// What may stand in the data of a `data:` URL that is not base64.
-const DATA: ByteSet = ByteSet::graphic_but(b"`<>#\"{}|\\^[]");
+static DATA: ByteSet = ByteSet::graphic_but(b"`<>#\"{}|\\^[]");
 /// What names and values of its header are made of.
-const TOKEN: ByteSet = ByteSet::graphic_but(b"()<>@,;:\\\"/[]?=");
+static TOKEN: ByteSet = ByteSet::graphic_but(b"()<>@,;:\\\"/[]?=");
 
 /// Where a source is fetched from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
