@@ -21,7 +21,7 @@ const OPEN: [&str; 4] = ["/health", "/live", "/ready", "/metrics"];
 const OURS: [&str; 4] = ["script.ipxe", "initrd", "kernel", "rootfs"];
 
 /// Whether a request came where not everything may be had.
-pub(super) fn is_restricted(request: &Request) -> bool {
+fn is_restricted(request: &Request) -> bool {
     request.extensions().get().is_some_and(|peer: &Peer| peer.reach == Reach::FirstBoot)
 }
 

@@ -27,6 +27,8 @@ struct Counts {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     head_seconds: Family<AreaLabel, Histogram, fn() -> Histogram>,
+    /// Of these two, what most requests are: ranges of images.
+    ranges: (Counter, Histogram),
     answers: Family<AnswerLabels, Counter>,
     bytes: Family<FileLabel, Counter>,
     plans: Family<OutcomeLabel, Counter>,
@@ -75,6 +77,12 @@ struct LiveImageLabel {
     image: String,
 }
 
+impl RequestLabels {
+    fn new(area: Area, status: StatusCode) -> Self {
+        Self { area: area.as_str(), status: status.as_u16() }
+    }
+}
+
 /// What a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Area {
@@ -111,10 +119,18 @@ impl Default for Metrics {
         fn times() -> Histogram {
             Histogram::new(exponential_buckets(0.0001, 3.0, 11))
         }
+        let requests = Family::<RequestLabels, Counter>::default();
+        let head_seconds = Family::new_with_constructor(times as fn() -> Histogram);
+        let of_ranges = RequestLabels::new(Area::Images, StatusCode::PARTIAL_CONTENT);
+        let ranges = (
+            requests.get_or_create(&of_ranges).clone(),
+            head_seconds.get_or_create(&AreaLabel { area: of_ranges.area }).clone(),
+        );
         let mut counts = Counts {
             registry: Registry::with_prefix("kindling"),
-            requests: Family::default(),
-            head_seconds: Family::new_with_constructor(times),
+            requests,
+            head_seconds,
+            ranges,
             answers: Family::default(),
             bytes: Family::default(),
             plans: Family::default(),
@@ -172,9 +188,15 @@ impl Counts {
 impl Metrics {
     /// A request was answered.
     pub(super) fn answered(&self, area: Area, status: StatusCode, after: Duration) {
-        let area = area.as_str();
-        self.0.requests.get_or_create(&RequestLabels { area, status: status.as_u16() }).inc();
-        self.0.head_seconds.get_or_create(&AreaLabel { area }).observe(after.as_secs_f64());
+        if area == Area::Images && status == StatusCode::PARTIAL_CONTENT {
+            let (requests, seconds) = &self.0.ranges;
+            requests.inc();
+            seconds.observe(after.as_secs_f64());
+            return;
+        }
+        let labels = RequestLabels::new(area, status);
+        self.0.requests.get_or_create(&labels).inc();
+        self.0.head_seconds.get_or_create(&AreaLabel { area: labels.area }).observe(after.as_secs_f64());
     }
 
     /// What counts the answers with a file, and their bytes.

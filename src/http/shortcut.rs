@@ -7,12 +7,10 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::Request;
-use axum::http::Response;
+use axum::http::{Request, Response};
 use tower::Service;
 
-use super::first_boot::is_restricted;
-use super::images::ImageServer;
+use super::images::{Asker, ImageServer};
 use super::metrics::Area;
 
 /// What answers the requests of a server: routes, and a shortcut past them for images. Clones are the same.
@@ -28,24 +26,23 @@ impl App {
     }
 
     /// The answer of the routes.
-    pub(super) async fn answer(mut self, request: Request) -> Response<Body> {
+    pub(super) async fn answer(mut self, request: Request<Body>) -> Response<Body> {
         let Ok(response) = self.routes.call(request).await;
         response
     }
 
     /// The answer to a request that came a moment ago too. It is made without waiting.
-    pub(super) fn again(&self, request: &Request) -> Option<Response<Body>> {
-        // Where not everything may be had, the routes say what.
-        let images = self.images.as_ref().filter(|_| !is_restricted(request))?;
+    pub(super) fn again<B>(&self, request: &Request<B>, asker: &Asker) -> Option<Response<Body>> {
+        let images = self.images.as_ref()?;
         let begun = Instant::now();
-        let response = images.again(request)?;
+        let response = images.again(request, asker, begun)?;
         images.metrics().answered(Area::Images, response.status(), begun.elapsed());
         Some(response)
     }
 }
 
 /// For servers of others. Bytes are read into buffers: such a server may look at them.
-impl<B> Service<axum::http::Request<B>> for App
+impl<B> Service<Request<B>> for App
 where
     B: hyper::body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<axum::BoxError>,
@@ -58,7 +55,7 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: axum::http::Request<B>) -> Self::Future {
+    fn call(&mut self, request: Request<B>) -> Self::Future {
         let app = self.clone();
         Box::pin(async move { Ok(app.answer(request.map(Body::new)).await) })
     }

@@ -204,6 +204,34 @@ fn every_url_gives_its_image() {
     });
 }
 
+/// What all machines of a version have in common has no secrets, and images have.
+#[test]
+fn shared_caches_may_keep_boot_files_and_no_images() {
+    run(async {
+        let server = Server::open().await;
+        let (_, id) = server.infra_env().await;
+        for (path, expected) in [
+            ("/boot-artifacts/kernel?version=4.14".to_owned(), "public, no-cache"),
+            ("/boot-artifacts/rootfs?version=4.14".to_owned(), "public, no-cache"),
+            (format!("/i/{id}/kernel"), "public, no-cache"),
+            (format!("/i/{id}/initrd"), "private, no-cache"),
+            (format!("/i/{id}/minimal.iso"), "private, no-cache"),
+            (format!("/images/{id}/pxe-initrd?version=4.14"), "private, no-cache"),
+            (format!("/byid/{id}/4.14/x86_64/full.iso"), "private, no-cache"),
+        ] {
+            let answer = server.get(&path).await;
+            assert_eq!(answer.headers()["cache-control"], expected, "{path}");
+            let etag = answer.headers()["etag"].clone();
+            let request = server.client.get(format!("{}{path}", server.base)).header("if-none-match", etag);
+            let known = request.send().await.unwrap();
+            assert_eq!(
+                (known.status().as_u16(), &known.headers()["cache-control"]),
+                (304, &expected.parse().unwrap())
+            );
+        }
+    });
+}
+
 #[test]
 fn digests_are_those_of_the_bytes() {
     run(async {

@@ -62,10 +62,14 @@ impl Piece {
     /// The number of bytes.
     pub(super) fn len(&self) -> u64 {
         match self {
-            Self::Range(range) => range.end.saturating_sub(range.start),
+            Self::Range(range) => len(range),
             Self::Text(text) => text.len() as u64,
         }
     }
+}
+
+fn len(range: &Range<u64>) -> u64 {
+    range.end.saturating_sub(range.start)
 }
 
 /// A body of pieces of a plan.
@@ -109,7 +113,7 @@ impl PlanBody {
     ///
     /// Fails where the base is not what it was when it was opened.
     pub(crate) fn of_range(plan: Arc<Plan>, range: Range<u64>, mode: BodyMode) -> io::Result<Self> {
-        Self::new(plan, vec![Piece::Range(range)], mode)
+        Self::of(plan, (range, Vec::new()), mode)
     }
 
     /// A body of these pieces.
@@ -118,6 +122,10 @@ impl PlanBody {
     ///
     /// Fails where the base is not what it was when it was opened.
     pub(super) fn new(plan: Arc<Plan>, pieces: Vec<Piece>, mode: BodyMode) -> io::Result<Self> {
+        Self::of(plan, (0..0, pieces), mode)
+    }
+
+    fn of(plan: Arc<Plan>, (current, pieces): (Range<u64>, Vec<Piece>), mode: BodyMode) -> io::Result<Self> {
         let source = plan.source();
         let stamp = source.recent_stamp()?;
         let way = match (mode, source.as_file()) {
@@ -125,9 +133,24 @@ impl PlanBody {
             (BodyMode::Read, _) => Way::Read,
             (BodyMode::Mapped, _) => source.mapped().map_or(Way::Read, Way::Mapped),
         };
-        let left = pieces.iter().map(Piece::len).sum();
+        let left = len(&current) + pieces.iter().map(Piece::len).sum::<u64>();
         let base = Base { way, stamp, is_begun: false };
-        Ok(Self { plan, pieces: pieces.into_iter(), current: 0..0, left, base, read: None })
+        Ok(Self { plan, pieces: pieces.into_iter(), current, left, base, read: None })
+    }
+
+    /// How many bytes are not sent yet.
+    pub(super) fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// The bytes of the plan that it sends, from the first to the last, before any of them are sent.
+    pub(super) fn span(&self) -> Option<Range<u64>> {
+        let pieces = self.pieces.as_slice().iter().filter_map(Piece::range);
+        let ranges =
+            || std::iter::once(&self.current).chain(pieces.clone()).filter(|range| !range.is_empty());
+        let first = ranges().map(|range| range.start).min()?;
+        let end = ranges().map(|range| range.end).max()?;
+        Some(first..end)
     }
 
     fn poll_bytes(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {

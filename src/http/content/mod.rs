@@ -3,6 +3,7 @@
 //! A [`Content`] knows the bytes, their identity and their age, and answers GET and HEAD. It knows nothing of what the bytes
 //! are for, and which paths and methods there are is the business of routes.
 
+mod answer;
 mod body;
 mod conditional;
 mod disposition;
@@ -12,34 +13,34 @@ pub mod range;
 mod residency;
 
 use std::io;
-use std::ops::Range;
 use std::sync::Arc;
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::http::header::Entry;
 use axum::http::header::{self, HeaderMap, HeaderName};
 use axum::http::{HeaderValue, Method, Response, StatusCode, Version};
+use bytes::BytesMut;
 use chrono::{DateTime, SubsecRound, Utc};
 use isogen::Plan;
 
+pub(in crate::http) use answer::AnswerBody;
 pub use body::BodyMode;
-use body::Piece;
 pub(crate) use body::PlanBody;
 pub(in crate::http) use conditional::is_known;
 use conditional::{Outcome, Validators};
 use multipart::Parts;
-use range::{RangeRequest, Selection};
+use range::{ByteRange, RangeRequest, Selection};
 
 /// Clients may keep what they got, and ask each time whether it is still the same. Others in between may not: images have
 /// secrets in them.
-const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("private, no-cache");
+const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-cache");
+/// All may keep it, and ask each time.
+const PUBLIC: HeaderValue = HeaderValue::from_static("public, no-cache");
 /// The media type of what has none that a header could hold.
 const OCTETS: HeaderValue = HeaderValue::from_static("application/octet-stream");
 
-/// The bytes of a representation that an answer is about, from the first to the last: in the extensions of answers that
-/// have a body.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Span(pub Range<u64>);
+/// Headers as they are kept: a map takes several times as much.
+type Headers = Box<[(HeaderName, HeaderValue)]>;
 
 /// A representation: bytes with an identity.
 #[derive(Debug, Clone)]
@@ -50,9 +51,9 @@ pub struct Content {
     media_type: &'static str,
     file_name: Option<String>,
     /// What answers say of it.
-    identity: HeaderMap,
+    identity: Headers,
     /// What those say besides that have bytes in them.
-    description: HeaderMap,
+    description: Headers,
 }
 
 impl Content {
@@ -67,16 +68,28 @@ impl Content {
         file_name: Option<String>,
     ) -> Self {
         let modified = changed_at.trunc_subsecs(0);
-        let mut identity = HeaderMap::new();
-        identity.insert(header::CACHE_CONTROL, CACHE_CONTROL);
-        put(&mut identity, header::ETAG, HeaderValue::from_str(&etag).ok());
-        put(&mut identity, header::LAST_MODIFIED, conditional::date_value(modified));
-        let mut description = identity.clone();
-        description.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-        let name = file_name.as_deref().and_then(disposition::attachment);
-        put(&mut description, header::CONTENT_DISPOSITION, name);
-        description.insert(header::CONTENT_TYPE, HeaderValue::from_str(media_type).unwrap_or(OCTETS));
+        let identity = [
+            (header::CACHE_CONTROL, Some(PRIVATE)),
+            (header::ETAG, HeaderValue::from_str(&etag).ok()),
+            (header::LAST_MODIFIED, conditional::date_value(modified)),
+        ];
+        let description = [
+            (header::ACCEPT_RANGES, Some(HeaderValue::from_static("bytes"))),
+            (header::CONTENT_DISPOSITION, file_name.as_deref().and_then(disposition::attachment)),
+            (header::CONTENT_TYPE, Some(HeaderValue::from_str(media_type).unwrap_or(OCTETS))),
+        ];
+        let [identity, description] = [identity, description]
+            .map(|told| told.into_iter().filter_map(|(name, value)| Some((name, value?))).collect());
         Self { plan, etag, modified, media_type, file_name, identity, description }
+    }
+
+    /// The same without secrets in it: a cache that many share may keep it as well.
+    #[must_use]
+    pub fn public(mut self) -> Self {
+        for (_, value) in self.identity.iter_mut().filter(|(name, _)| name == header::CACHE_CONTROL) {
+            *value = PUBLIC;
+        }
+        self
     }
 
     /// The bytes.
@@ -125,8 +138,17 @@ impl Content {
         headers: &HeaderMap,
         version: Version,
     ) -> Response<Body> {
+        self.answer(mode, (method, headers, version)).map(Body::new)
+    }
+
+    /// The same, with a body that others look into.
+    pub(in crate::http) fn answer(
+        &self,
+        mode: BodyMode,
+        (method, headers, version): (&Method, &HeaderMap, Version),
+    ) -> Response<AnswerBody> {
         let now = Utc::now();
-        let mut response = self.respond_at(now, mode, (method, headers, version));
+        let mut response = self.answer_at(now, mode, (method, headers, version));
         if self.modified > now {
             // The clock was set back. No answer may tell of a change that is still to come (RFC 9110, 8.8.2.1); conditions
             // go by the true time.
@@ -140,12 +162,12 @@ impl Content {
         response
     }
 
-    fn respond_at(
+    fn answer_at(
         &self,
         now: DateTime<Utc>,
         mode: BodyMode,
         (method, headers, version): (&Method, &HeaderMap, Version),
-    ) -> Response<Body> {
+    ) -> Response<AnswerBody> {
         let validators = Validators { etag: &self.etag, modified: self.modified, now };
         match validators.evaluate(headers) {
             Outcome::Failed => return refusal(StatusCode::PRECONDITION_FAILED),
@@ -162,27 +184,58 @@ impl Content {
             Some(Selection::Several(_)) if version < Version::HTTP_11 => Selection::Whole,
             Some(selection) => selection,
         };
-        let answer = match selection {
-            Selection::Unsatisfiable => return self.unsatisfiable(),
-            selection => Answer::new(self, &selection),
-        };
-        answer.response(self, *method == Method::HEAD, mode).unwrap_or_else(|error| {
+        self.selected(selection, *method != Method::HEAD, mode).unwrap_or_else(|error| {
             tracing::error!(source = self.plan.source().name(), %error, "an image cannot be read");
             refusal(StatusCode::INTERNAL_SERVER_ERROR)
         })
     }
 
-    fn not_modified(&self) -> Response<Body> {
-        // A length would be that of the whole image (RFC 9110, 8.6), and routers add one of 0 where a body tells it. This
-        // one does not.
-        let nothing = futures_util::stream::empty::<io::Result<Bytes>>();
-        let mut response = Response::new(Body::from_stream(nothing));
+    /// The answer with what was selected.
+    fn selected(
+        &self,
+        selection: Selection,
+        is_body_wanted: bool,
+        mode: BodyMode,
+    ) -> io::Result<Response<AnswerBody>> {
+        let len = self.plan.len();
+        let body_of = |range| {
+            if is_body_wanted && len > 0 {
+                PlanBody::of_range(Arc::clone(&self.plan), range, mode).map(AnswerBody::Plan)
+            } else {
+                self.plan.source().recent_stamp().map(|_| AnswerBody::Empty)
+            }
+        };
+        // Also where the client should have it from an earlier answer: real ones take it from the last one they saw.
+        let mut headers = map([&self.identity, &self.description]);
+        let (status, len_told, body) = match selection {
+            Selection::Unsatisfiable => return Ok(self.unsatisfiable()),
+            Selection::Whole => (StatusCode::OK, len, body_of(0..len)?),
+            Selection::One(range) => {
+                put(&mut headers, header::CONTENT_RANGE, content_range(range, len));
+                (StatusCode::PARTIAL_CONTENT, range.len(), body_of(range.bounds())?)
+            }
+            Selection::Several(ranges) => {
+                let Parts { pieces, media_type } = Parts::new(&ranges, self.media_type, len);
+                put(&mut headers, header::CONTENT_TYPE, media_type);
+                let body = PlanBody::new(Arc::clone(&self.plan), pieces, mode)?;
+                (StatusCode::PARTIAL_CONTENT, body.left(), AnswerBody::Plan(body))
+            }
+        };
+        headers.insert(header::CONTENT_LENGTH, len_told.into());
+        let mut response = Response::new(body);
+        *response.status_mut() = status;
+        *response.headers_mut() = headers;
+        Ok(response)
+    }
+
+    fn not_modified(&self) -> Response<AnswerBody> {
+        let mut response = Response::new(AnswerBody::Untold);
         *response.status_mut() = StatusCode::NOT_MODIFIED;
-        response.headers_mut().clone_from(&self.identity);
+        *response.headers_mut() = map([&self.identity]);
         response
     }
 
-    fn unsatisfiable(&self) -> Response<Body> {
+    fn unsatisfiable(&self) -> Response<AnswerBody> {
         let mut response = refusal(StatusCode::RANGE_NOT_SATISFIABLE);
         let range = HeaderValue::try_from(format!("bytes */{}", self.plan.len())).ok();
         put(response.headers_mut(), header::CONTENT_RANGE, range);
@@ -191,77 +244,35 @@ impl Content {
     }
 }
 
-/// What is sent of a representation.
-struct Answer {
-    status: StatusCode,
-    pieces: Vec<Piece>,
-    range: Option<HeaderValue>,
-    media_type: Option<HeaderValue>,
-}
-
-impl Answer {
-    fn new(content: &Content, selection: &Selection) -> Self {
-        let len = content.plan.len();
-        match selection {
-            Selection::One(range) => Self {
-                status: StatusCode::PARTIAL_CONTENT,
-                pieces: vec![Piece::Range(range.bounds())],
-                range: HeaderValue::try_from(format!("bytes {range}/{len}")).ok(),
-                media_type: None,
-            },
-            Selection::Several(ranges) => {
-                let Parts { pieces, media_type } = Parts::new(ranges, content.media_type, len);
-                Self { status: StatusCode::PARTIAL_CONTENT, pieces, range: None, media_type }
-            }
-            Selection::Whole | Selection::Unsatisfiable => Self {
-                status: StatusCode::OK,
-                pieces: vec![Piece::Range(0..len)],
-                range: None,
-                media_type: None,
-            },
-        }
-    }
-
-    fn response(self, content: &Content, is_head: bool, mode: BodyMode) -> io::Result<Response<Body>> {
-        let len = self.pieces.iter().map(Piece::len).sum::<u64>();
-        let has_body = !is_head && len > 0;
-        let span = self.span().filter(|_| has_body);
-        let body = if has_body {
-            Body::new(PlanBody::new(Arc::clone(&content.plan), self.pieces, mode)?)
-        } else {
-            content.plan.source().recent_stamp()?;
-            Body::empty()
-        };
-        let mut response = Response::new(body);
-        if let Some(span) = span {
-            response.extensions_mut().insert(Span(span));
-        }
-        *response.status_mut() = self.status;
-        let headers = response.headers_mut();
-        // Also where the client should have it from an earlier answer: real ones take it from the last one they saw.
-        headers.clone_from(&content.description);
-        headers.insert(header::CONTENT_LENGTH, len.into());
-        put(headers, header::CONTENT_RANGE, self.range);
-        put(headers, header::CONTENT_TYPE, self.media_type);
-        Ok(response)
-    }
-}
-
-impl Answer {
-    fn span(&self) -> Option<Range<u64>> {
-        let ranges = || self.pieces.iter().filter_map(Piece::range);
-        let first = ranges().map(|range| range.start).min()?;
-        let end = ranges().map(|range| range.end).max()?;
-        Some(first..end)
-    }
-}
-
 /// An answer without bytes. It says nothing about those that there are.
-fn refusal(status: StatusCode) -> Response<Body> {
-    let mut response = Response::new(Body::empty());
+fn refusal(status: StatusCode) -> Response<AnswerBody> {
+    let mut response = Response::new(AnswerBody::Empty);
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_LENGTH, 0.into());
     response
+}
+
+/// What range it is, of how many bytes.
+fn content_range(range: ByteRange, len: u64) -> Option<HeaderValue> {
+    /// Three numbers with all their digits.
+    const MOST: usize = "bytes -/".len() + 3 * "18446744073709551615".len();
+    let mut text = BytesMut::with_capacity(MOST);
+    let mut digits = itoa::Buffer::new();
+    for (before, number) in [("bytes ", range.first()), ("-", range.last()), ("/", len)] {
+        text.extend_from_slice(before.as_bytes());
+        text.extend_from_slice(digits.format(number).as_bytes());
+    }
+    HeaderValue::from_maybe_shared(text.freeze()).ok()
+}
+
+/// A map of what is kept, with room for two more.
+fn map<const N: usize>(kept: [&Headers; N]) -> HeaderMap {
+    let len: usize = kept.iter().map(|headers| headers.len()).sum();
+    let mut map = HeaderMap::with_capacity(len + 2);
+    for (name, value) in kept.into_iter().flatten() {
+        map.insert(name, value.clone());
+    }
+    map
 }
 
 fn put(headers: &mut HeaderMap, name: HeaderName, value: Option<HeaderValue>) {

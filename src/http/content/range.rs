@@ -64,13 +64,13 @@ impl RangeRequest {
     /// Reads the value of a header. More than [`MAX_RANGES`] are as good as none.
     #[must_use]
     pub fn parse(value: &str) -> Option<Self> {
-        let (unit, set) = value.split_once('=')?;
-        if !unit.eq_ignore_ascii_case("bytes") {
+        let (unit, set) = value.split_at_checked("bytes=".len())?;
+        if !unit.eq_ignore_ascii_case("bytes=") {
             return None;
         }
         let mut specs = Vec::with_capacity(1);
         // Lists may have empty elements (RFC 9110, 5.6.1.2).
-        for element in set.split(',').map(|element| element.trim_matches([' ', '\t'])) {
+        for element in set.split(',').map(str::trim_ascii) {
             if element.is_empty() {
                 continue;
             }
@@ -119,8 +119,11 @@ impl RangeSpec {
             ("", "") => None,
             ("", len) => Some(Self::Last(number(len))),
             (first, "") => Some(Self::From(number(first))),
-            (first, last) if order(first, last) == Ordering::Greater => None,
-            (first, last) => Some(Self::Between(number(first), number(last))),
+            (first, last) => match (number(first), number(last)) {
+                // Past the end of everything, one may be before the other all the same.
+                (u64::MAX, u64::MAX) if order(first, last) == Ordering::Greater => None,
+                (first, last) => (first <= last).then_some(Self::Between(first, last)),
+            },
         }
     }
 

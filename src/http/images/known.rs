@@ -47,6 +47,21 @@ pub(super) struct Answered {
     pub(super) meter: Meter,
 }
 
+/// Who asks over a connection, and what it was answered last: mostly it asks for more of that.
+#[derive(Debug)]
+pub(crate) struct Asker {
+    client: Client,
+    mode: BodyMode,
+    last: Mutex<Option<Arc<Answered>>>,
+}
+
+impl Asker {
+    /// Somebody who has not asked for anything yet.
+    pub(crate) fn new(client: Client, mode: BodyMode) -> Self {
+        Self { client, mode, last: Mutex::new(None) }
+    }
+}
+
 impl Default for Known {
     fn default() -> Self {
         Self { table: Mutex::new(Recent::new(MOST_KNOWN)), hasher: RandomState::new() }
@@ -63,6 +78,11 @@ impl Known {
         self.hasher.hash_one((url.as_str(), client))
     }
 
+    fn find(&self, url: &PathAndQuery, client: Client) -> Option<Arc<Answered>> {
+        let key = self.key(url, client);
+        self.with(|table| table.get(key))
+    }
+
     pub(super) fn add(&self, answered: Answered) {
         let key = self.key(&answered.url, answered.client);
         self.with(|table| table.insert(key, Arc::new(answered)));
@@ -72,7 +92,12 @@ impl Known {
 impl ImageServer {
     /// The answer to a request like one that was answered a moment ago. Those that say who they are from in a header, or
     /// where they come from, have to be looked at each time.
-    pub(crate) fn again(&self, request: &Request<Body>) -> Option<Response<Body>> {
+    pub(crate) fn again<B>(
+        &self,
+        request: &Request<B>,
+        asker: &Asker,
+        now: Instant,
+    ) -> Option<Response<Body>> {
         let headers = request.headers();
         if !matches!(*request.method(), Method::GET | Method::HEAD)
             || headers.contains_key(header::AUTHORIZATION)
@@ -81,26 +106,26 @@ impl ImageServer {
             return None;
         }
         let url = request.uri().path_and_query()?;
-        let client = request.extensions().get().copied().unwrap_or_default();
-        let known = &self.0.known;
-        let answered = known.with(|table| table.get(known.key(url, client)))?;
-        let mode = request.extensions().get().copied().unwrap_or(BodyMode::Read);
-        if answered.url != *url
-            || answered.client != client
-            || answered.mode != mode
-            || !self.holds(&answered)
-        {
-            return None;
+        let is_same = |answered: &Arc<Answered>| {
+            answered.url == *url
+                && (answered.client, answered.mode) == (asker.client, asker.mode)
+                && self.holds(answered, now)
+        };
+        // All connections share the table, and this one has a look into its own pocket first.
+        let mut last = asker.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if !last.as_ref().is_some_and(is_same) {
+            *last = self.0.known.find(url, asker.client).filter(is_same);
         }
+        let answered = last.as_ref()?;
         let planned = answered.planned.upgrade()?;
-        let response = planned.content.respond_in(mode, request.method(), headers, request.version());
-        let transfer = answered.trace.as_ref().and_then(|trace| Trace::begin(trace, &response));
+        let response = planned.content.answer(asker.mode, (request.method(), headers, request.version()));
+        let transfer = answered.trace.as_ref().and_then(|trace| Trace::begin(trace, response.body(), now));
         Some(watched::watch(response, transfer, answered.meter.clone()))
     }
 
     /// Whether what a request came to is still so.
-    fn holds(&self, answered: &Answered) -> bool {
-        let is_fresh = answered.at.elapsed() < FRESH;
+    fn holds(&self, answered: &Answered, now: Instant) -> bool {
+        let is_fresh = now.saturating_duration_since(answered.at) < FRESH;
         let is_current = |current: &Current| self.0.inputs.is_current(current);
         is_fresh && answered.current.as_ref().is_none_or(is_current)
     }

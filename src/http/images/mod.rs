@@ -26,6 +26,7 @@ pub use artifact::{Artifact, BootFile};
 pub use embedded::Embedded;
 pub use external::{External, ExternalError, ExternalSettings, QUIET, TRUST};
 pub use inputs::{Access, Current, ImageInputs, Origin};
+pub(crate) use known::Asker;
 pub use plans::{Plans, What};
 pub use turns::MAX_REQUESTS;
 

@@ -1,6 +1,7 @@
 //! From what is wanted to the plan of it, and from there to the answer.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -16,7 +17,7 @@ use super::wanted::{Asked, Wanted};
 use super::watched::watch;
 use super::{Artifact, BootFile, ImageServer, bad_version, no_such_image};
 use crate::discovery::{DiscoveryError, Ground};
-use crate::http::content::{Content, Span};
+use crate::http::content::Content;
 use crate::images::library::{Base, NotReady};
 use crate::images::{CpuArchitecture, ImageType, OsImage};
 use crate::inventory::id::InfraEnvId;
@@ -184,7 +185,10 @@ impl ImageServer {
                         BootFile::LoadList => image.load_list()?,
                     };
                     let name = file.file_name().to_owned();
-                    planned((what, image), (plan, changed_at), "application/octet-stream", name)
+                    let planned =
+                        planned((what, image), (plan, changed_at), "application/octet-stream", name)?;
+                    // It is a part of the live image, which anybody may have.
+                    Ok(Planned { content: planned.content.public(), ..planned })
                 })
                 .await
             })
@@ -196,7 +200,7 @@ impl ImageServer {
         &self,
         make: impl FnOnce() -> Result<T, DiscoveryError> + Send + 'static,
     ) -> Result<T, Refusal> {
-        let begun = std::time::Instant::now();
+        let begun = Instant::now();
         let made = in_background(move || make().map_err(|error| made_nothing(&error))).await;
         self.0.metrics.planned(begun.elapsed(), made.is_ok());
         made
@@ -213,10 +217,10 @@ impl ImageServer {
         if is_digest {
             return self.digest_line(&planned).await;
         }
-        let response = planned.content.respond_in(asked.mode, &asked.method, &asked.headers, asked.version);
+        let response = planned.content.answer(asked.mode, (&asked.method, &asked.headers, asked.version));
         let meter = self.0.metrics.meter(planned.what);
         let (infra_env, current) = of.unzip();
-        if response.extensions().get::<Span>().is_none() {
+        if response.body().span().is_none() {
             return Ok(watch(response, None, meter));
         }
         let trace = infra_env.map(|infra_env| {
@@ -224,7 +228,7 @@ impl ImageServer {
             self.0.traces.of(reader, &planned)
         });
         self.remember(asked, current, &planned, (trace.as_ref(), &meter));
-        let transfer = trace.as_ref().and_then(|trace| Trace::begin(trace, &response));
+        let transfer = trace.as_ref().and_then(|trace| Trace::begin(trace, response.body(), Instant::now()));
         Ok(watch(response, transfer, meter))
     }
 

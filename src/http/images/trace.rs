@@ -5,8 +5,6 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use axum::body::Body;
-use axum::http::Response;
 use chrono::{DateTime, Utc};
 use isogen::{Extent, Segment};
 use serde::Serialize;
@@ -15,7 +13,7 @@ use super::inputs::Access;
 use super::plans::{Planned, What};
 use super::{Artifact, ImageServer};
 use crate::http::Client;
-use crate::http::content::Span;
+use crate::http::content::AnswerBody;
 use crate::inventory::Refusal;
 use crate::inventory::id::InfraEnvId;
 use crate::recent::Recent;
@@ -81,7 +79,6 @@ pub(super) struct Trace {
 #[derive(Debug)]
 struct Progress {
     begun_at: DateTime<Utc>,
-    last_at: DateTime<Utc>,
     moved: Instant,
     answers: u64,
     under_way: u32,
@@ -99,7 +96,6 @@ impl Trace {
         let words = usize::try_from(len.div_ceil(BLOCK).div_ceil(64)).unwrap_or(0);
         let progress = Progress {
             begun_at: now,
-            last_at: now,
             moved: Instant::now(),
             answers: 0,
             under_way: 0,
@@ -126,13 +122,13 @@ impl Trace {
     }
 
     /// Notes an answer, and gives what notes the bytes of it. One without bytes is not noted.
-    pub(super) fn begin(this: &Arc<Self>, response: &Response<Body>) -> Option<Transfer> {
-        let span = response.extensions().get::<Span>()?.0.clone();
+    pub(super) fn begin(this: &Arc<Self>, body: &AnswerBody, now: Instant) -> Option<Transfer> {
+        let span = body.span()?;
         this.with(|progress| {
             progress.answers += 1;
             progress.under_way += 1;
             progress.last = span.clone();
-            progress.touch();
+            progress.moved = now;
         });
         Some(Transfer { trace: Arc::clone(this), rest: span })
     }
@@ -164,11 +160,6 @@ impl Trace {
 }
 
 impl Progress {
-    fn touch(&mut self) {
-        self.last_at = Utc::now();
-        self.moved = Instant::now();
-    }
-
     fn sent(&mut self, range: Range<u64>) {
         self.sent = self.sent.saturating_add(range.end.saturating_sub(range.start));
         for block in range.start / BLOCK..range.end.div_ceil(BLOCK) {
@@ -177,7 +168,12 @@ impl Progress {
                 *word |= 1 << (block % 64);
             }
         }
-        self.touch();
+        self.moved = Instant::now();
+    }
+
+    fn ended(&mut self, is_cut: bool) {
+        self.under_way = self.under_way.saturating_sub(1);
+        self.is_cut = is_cut;
     }
 
     fn state(&self, blocks: u64) -> State {
@@ -226,16 +222,21 @@ impl Transfer {
         let end = self.rest.start.saturating_add(len).min(self.rest.end);
         let range = self.rest.start..end;
         self.rest.start = end;
-        self.trace.with(|progress| progress.sent(range));
+        let is_over = !range.is_empty() && self.rest.is_empty();
+        self.trace.with(|progress| {
+            progress.sent(range);
+            if is_over {
+                progress.ended(false);
+            }
+        });
     }
 }
 
 impl Drop for Transfer {
     fn drop(&mut self) {
-        self.trace.with(|progress| {
-            progress.under_way = progress.under_way.saturating_sub(1);
-            progress.is_cut = !self.rest.is_empty();
-        });
+        if !self.rest.is_empty() {
+            self.trace.with(|progress| progress.ended(true));
+        }
     }
 }
 
@@ -347,7 +348,7 @@ impl Trace {
             },
             ranges: with_ranges.then(|| progress.ranges(self.len).into_iter().map(ReadRange::from).collect()),
             begun_at: progress.begun_at,
-            last_at: progress.last_at,
+            last_at: Utc::now() - progress.moved.elapsed(),
         });
         reading.last_range.file = self.file_at(reading.last_range.first);
         for range in reading.ranges.iter_mut().flatten() {
@@ -367,7 +368,6 @@ mod tests {
         let words = usize::try_from(blocks.div_ceil(64)).unwrap();
         let mut progress = Progress {
             begun_at: now,
-            last_at: now,
             moved: Instant::now(),
             answers: 1,
             under_way: 0,

@@ -1,40 +1,41 @@
 //! A body that tells how much of it was taken.
 
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, Bytes};
 use axum::http::Response;
-use hyper::body::{Body as _, Frame, SizeHint};
+use hyper::body::{Frame, SizeHint};
 
 use super::trace::Transfer;
+use crate::http::content::AnswerBody;
 use crate::http::metrics::Meter;
 
 /// Counts an answer, and its bytes as they go.
-pub(super) fn watch(response: Response<Body>, trace: Option<Transfer>, meter: Meter) -> Response<Body> {
+pub(super) fn watch(response: Response<AnswerBody>, trace: Option<Transfer>, meter: Meter) -> Response<Body> {
     meter.answered(&response);
-    if response.body().is_end_stream() {
-        return response;
-    }
-    response.map(|body| Body::new(Watched { body, trace, meter }))
+    response.map(|body| match body {
+        AnswerBody::Plan(_) => Body::new(Watched { body, trace, meter }),
+        AnswerBody::Empty | AnswerBody::Untold => Body::new(body),
+    })
 }
 
 /// A body whose bytes are counted when the connection takes them.
-#[derive(Debug)]
 struct Watched {
-    body: Body,
+    body: AnswerBody,
     trace: Option<Transfer>,
     meter: Meter,
 }
 
 impl hyper::body::Body for Watched {
     type Data = Bytes;
-    type Error = axum::Error;
+    type Error = io::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
         if let Some(Ok(frame)) = &frame {
             let len = frame.data_ref().map_or(0, |bytes| bytes.len() as u64);

@@ -11,21 +11,21 @@ use axum::extract::Request;
 use axum::http::{Response, StatusCode};
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
-use tower::service_fn;
 
 use super::limits::Limits;
-use super::peer::Peer;
+use super::peer::{Peer, Reach};
 use super::socket::{Direct, Socket};
 use super::stall::{Late, Progress, Watched};
 use crate::http::App;
 use crate::http::body::Finished;
+use crate::http::images::Asker;
 
 /// What hyper may hold of an answer under TLS, and what it may read ahead: one buffer of a body. Mapped bytes are held by
 /// nobody, so that it may have more of them.
@@ -64,39 +64,33 @@ pub(super) struct Terms {
 pub(super) async fn serve(terms: Arc<Terms>, socket: Socket, peer: Peer) {
     let progress = Progress::new();
     let socket = Watched::new(socket, progress.clone(), &terms.limits);
-    let service = Answers { app: terms.app.clone(), routes: terms.routes.clone(), peer, progress };
+    let asker = Asker::new(peer.client(), peer.transport.body_mode());
+    let answers = Answers { terms: &terms, peer, asker, progress };
+    let Some(acceptor) = &terms.tls else { return converse(answers, socket).await };
+    let accepting = acceptor.accept_with(socket, |tls| tls.set_buffer_limit(Some(TLS_UNSENT)));
+    let handshake = tokio::time::timeout(terms.limits.handshake_time, accepting);
     let mut ending = terms.ending.clone();
     let now = async {
         // No server any more is the end as well.
         let _ = ending.wait_for(|ending| *ending == Ending::Now).await;
     };
-    let done = async {
-        match &terms.tls {
-            None => converse(&terms, socket, service).await,
-            Some(acceptor) => {
-                let accepting = acceptor.accept_with(socket, |tls| tls.set_buffer_limit(Some(TLS_UNSENT)));
-                let handshake = tokio::time::timeout(terms.limits.handshake_time, accepting);
-                match handshake.await {
-                    Ok(Ok(stream)) => converse(&terms, stream, service).await,
-                    Ok(Err(error)) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
-                    Err(_) => tracing::debug!(%peer, "a TLS handshake took too long"),
-                }
-            }
-        }
-    };
     tokio::select! {
         biased;
-        () = done => {}
-        () = now => tracing::info!(%peer, "a connection was cut at the end of the service"),
+        stream = handshake => match stream {
+            Ok(Ok(stream)) => converse(answers, stream).await,
+            Ok(Err(error)) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
+            Err(_) => tracing::debug!(%peer, "a TLS handshake took too long"),
+        },
+        () = now => cut(peer),
     }
 }
 
 /// Reads requests and writes answers.
-async fn converse<S>(terms: &Terms, stream: S, service: Answers)
+async fn converse<S>(answers: Answers<'_>, stream: S)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let peer = service.peer;
+    let (terms, peer) = (answers.terms, answers.peer);
     let mut http = http1::Builder::new();
     // The watch over the connection knows better what it waits for.
     http.header_read_timeout(None);
@@ -106,23 +100,32 @@ where
     if terms.tls.is_some() {
         http.max_buf_size(TLS_BUFFER.max(terms.limits.head_bytes));
     }
-    let service = service_fn(move |request| service.clone().answer(request));
-    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service)));
+    let answer = service_fn(|request| answers.answer(request));
+    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), answer));
     let mut ending = terms.ending.clone();
-    let asked = async {
-        let _ = ending.wait_for(|ending| *ending >= Ending::Orderly).await;
-    };
-    let done = tokio::select! {
-        biased;
-        done = connection.as_mut() => done,
-        () = asked => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+    let mut reached = Ending::NotYet;
+    loop {
+        match reached {
+            Ending::NotYet => {}
+            Ending::Orderly => connection.as_mut().graceful_shutdown(),
+            Ending::Now => return cut(peer),
         }
-    };
-    if let Err(error) = done {
-        log(peer, &error);
+        // One that is watched, not one for each way to end: they are looked at with every request.
+        tokio::select! {
+            biased;
+            done = connection.as_mut() => {
+                return done.unwrap_or_else(|error| log(peer, &error));
+            }
+            changed = ending.changed() => {
+                // No server any more is the end as well.
+                reached = changed.map_or(Ending::Now, |()| *ending.borrow_and_update());
+            }
+        }
     }
+}
+
+fn cut(peer: Peer) {
+    tracing::info!(%peer, "a connection was cut at the end of the service");
 }
 
 /// Tells why a connection ended that did not end well. Most of it is the business of clients.
@@ -138,30 +141,34 @@ fn log(peer: Peer, error: &hyper::Error) {
 }
 
 /// What answers the requests of a connection.
-#[derive(Clone, Debug)]
-struct Answers {
-    app: App,
-    routes: Handle,
+struct Answers<'a> {
+    terms: &'a Terms,
     peer: Peer,
+    asker: Asker,
     progress: Progress,
 }
 
-impl Answers {
+impl Answers<'_> {
     async fn answer(
-        self,
+        &self,
         request: Request<Incoming>,
     ) -> Result<Response<Followed>, std::convert::Infallible> {
-        let Self { app, routes, peer, progress } = self;
+        let Self { terms: Terms { app, routes, .. }, peer, asker, progress } = self;
         progress.asked();
-        let mut request = Finished::of(request, progress.clone()).map(Body::new);
-        request.extensions_mut().insert(peer);
-        request.extensions_mut().insert(peer.client());
-        request.extensions_mut().insert(peer.transport.body_mode());
-        let response = match app.again(&request) {
+        // Where there is more of a request, somebody has to read it; where not everything may be had, routes say what.
+        let may_be_known = request.body().is_end_stream() && peer.reach == Reach::All;
+        let again = if may_be_known { app.again(&request, asker) } else { None };
+        let response = match again {
             Some(response) => response,
-            None => Elsewhere(routes.spawn(app.answer(request))).await,
+            None => {
+                let mut request = Finished::of(request, progress.clone()).map(Body::new);
+                request.extensions_mut().insert(*peer);
+                request.extensions_mut().insert(peer.client());
+                request.extensions_mut().insert(peer.transport.body_mode());
+                Elsewhere(routes.spawn(app.clone().answer(request))).await
+            }
         };
-        Ok(response.map(|body| Followed { body, progress }))
+        Ok(response.map(|body| Followed { body, progress: progress.clone() }))
     }
 }
 

@@ -17,75 +17,86 @@ use super::socket::Direct;
 
 /// What a connection is at, as its reader of requests and its answers tell.
 #[derive(Clone, Debug)]
-pub(in crate::http) struct Progress(Arc<Mutex<Stage>>);
+pub(in crate::http) struct Progress(Arc<Mutex<At>>);
 
 #[derive(Clone, Copy, Debug)]
+struct At {
+    stage: Stage,
+    /// Since when somebody waits for the client to go on. Mostly it does before anybody has to, and nobody looks at a clock.
+    since: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// The head of a request is coming.
-    Head { since: Instant },
+    Head,
     /// The rest of a request is wanted.
-    Body { since: Instant },
+    Body,
     /// A request is being answered.
     Answer,
     /// Nothing is asked for.
-    Idle { since: Instant },
+    Idle,
 }
 
 impl Progress {
     /// A connection whose first request is on its way.
     pub(super) fn new() -> Self {
-        Self(Arc::new(Mutex::new(Stage::Head { since: Instant::now() })))
+        Self(Arc::new(Mutex::new(At { stage: Stage::Head, since: None })))
     }
 
-    fn change(&self, change: impl FnOnce(Stage) -> Stage) {
-        let mut stage = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *stage = change(*stage);
+    fn with<T>(&self, use_it: impl FnOnce(&mut At) -> T) -> T {
+        use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn stage(&self) -> Stage {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Begins a stage where the connection was in one of others.
+    fn enter(&self, stage: Stage, is_from: impl FnOnce(Stage) -> bool) {
+        self.with(|at| {
+            if is_from(at.stage) {
+                *at = At { stage, since: None };
+            }
+        });
     }
 
     /// A request is there, or more of it.
     pub(in crate::http) fn asked(&self) {
-        self.change(|_| Stage::Answer);
+        self.enter(Stage::Answer, |_| true);
     }
 
     /// Somebody waits for more of the request.
     pub(in crate::http) fn waits_for_body(&self) {
-        self.change(|stage| match stage {
-            stage @ Stage::Body { .. } => stage,
-            _ => Stage::Body { since: Instant::now() },
-        });
+        self.enter(Stage::Body, |stage| stage != Stage::Body);
     }
 
     /// Nobody does any more.
     pub(in crate::http) fn has_enough(&self) {
-        self.change(|stage| match stage {
-            Stage::Body { .. } => Stage::Answer,
-            stage => stage,
-        });
+        self.enter(Stage::Answer, |stage| stage == Stage::Body);
     }
 
     /// All of its answer was handed over.
     pub(super) fn answered(&self) {
-        self.change(|_| Stage::Idle { since: Instant::now() });
+        self.enter(Stage::Idle, |_| true);
     }
 
     fn received(&self) {
-        self.change(|stage| match stage {
-            Stage::Idle { .. } => Stage::Head { since: Instant::now() },
-            Stage::Body { .. } => Stage::Body { since: Instant::now() },
-            stage => stage,
+        self.with(|at| match at.stage {
+            Stage::Idle => *at = At { stage: Stage::Head, since: None },
+            Stage::Body => at.since = None,
+            Stage::Head | Stage::Answer => {}
         });
     }
 
     /// The rest of an answer is on its way long after it was handed over, if the client is slow.
     fn sent(&self) {
-        self.change(|stage| match stage {
-            Stage::Idle { .. } => Stage::Idle { since: Instant::now() },
-            stage => stage,
-        });
+        self.enter(Stage::Idle, |stage| stage == Stage::Idle);
+    }
+
+    fn stage(&self) -> Stage {
+        self.with(|at| at.stage)
+    }
+
+    /// Since when the client is waited for: now, if it was not before.
+    fn since(&self) -> Instant {
+        self.with(|at| *at.since.get_or_insert_with(Instant::now))
     }
 }
 
@@ -142,17 +153,17 @@ impl<S: Direct> Watched<S> {
     fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.progress.stage() {
             Stage::Answer => Poll::Pending,
-            Stage::Head { since } => {
-                ready!(self.reads.poll(since + self.head_time, context));
+            Stage::Head => {
+                ready!(self.reads.poll(self.progress.since() + self.head_time, context));
                 Poll::Ready(Err(Late::Head.into()))
             }
-            Stage::Body { since } => {
-                ready!(self.reads.poll(since + self.stall_time, context));
+            Stage::Body => {
+                ready!(self.reads.poll(self.progress.since() + self.stall_time, context));
                 Poll::Ready(Err(Late::Body.into()))
             }
-            Stage::Idle { since } => {
+            Stage::Idle => {
                 // Whoever still has an answer to take is not idle.
-                let since = if self.stalled.is_some() { Instant::now() } else { since };
+                let since = if self.stalled.is_some() { Instant::now() } else { self.progress.since() };
                 self.reads.poll(since + self.idle_time, context).map(Ok)
             }
         }

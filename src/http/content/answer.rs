@@ -1,0 +1,60 @@
+//! The body of an answer about a representation.
+
+use std::io;
+use std::ops::Range;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+
+use super::PlanBody;
+
+/// What an answer has in it.
+pub(in crate::http) enum AnswerBody {
+    /// Bytes of the representation.
+    Plan(PlanBody),
+    /// Nothing.
+    Empty,
+    /// Nothing, which is not to be told: a length would be that of the whole representation where it is not modified
+    /// (RFC 9110, 8.6), and routers add one of 0 where a body tells it.
+    Untold,
+}
+
+impl AnswerBody {
+    /// The bytes of the representation that it is about, from the first to the last, before any of them are sent.
+    pub(in crate::http) fn span(&self) -> Option<Range<u64>> {
+        match self {
+            Self::Plan(body) => body.span(),
+            Self::Empty | Self::Untold => None,
+        }
+    }
+}
+
+impl Body for AnswerBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        match self.get_mut() {
+            Self::Plan(body) => Pin::new(body).poll_frame(context),
+            Self::Empty | Self::Untold => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Plan(body) => body.is_end_stream(),
+            Self::Empty => true,
+            Self::Untold => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Plan(body) => body.size_hint(),
+            Self::Empty => SizeHint::with_exact(0),
+            Self::Untold => SizeHint::default(),
+        }
+    }
+}
