@@ -15,6 +15,10 @@ pub(crate) struct Machine {
     pub(crate) cpu: String,
     pub(crate) cores: usize,
     pub(crate) kernel: String,
+    /// How TCP finds out how fast it may send; empty in files that do not tell. BBR does so with timers, which cost more than
+    /// they bring where nothing is in between.
+    #[serde(default)]
+    pub(crate) congestion: String,
     /// Of the last minute, before anything was started.
     pub(crate) load: String,
 }
@@ -29,6 +33,7 @@ impl Machine {
             cpu: cpu.map_or("unknown processor", |(_, name)| name.trim()).to_owned(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+            congestion: line("/proc/sys/net/ipv4/tcp_congestion_control").trim().to_owned(),
             load: line("/proc/loadavg").split(' ').next().unwrap_or_default().to_owned(),
         }
     }
@@ -36,8 +41,12 @@ impl Machine {
 
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { date, cpu, cores, kernel, load } = self;
-        write!(f, "{date}, {cpu}, {cores} cores, Linux {kernel}, load {load} before the start.")
+        let Self { date, cpu, cores, kernel, congestion, load } = self;
+        write!(f, "{date}, {cpu}, {cores} cores, Linux {kernel}, ")?;
+        if !congestion.is_empty() {
+            write!(f, "TCP with {congestion}, ")?;
+        }
+        write!(f, "load {load} before the start.")
     }
 }
 

@@ -264,6 +264,7 @@ pub(crate) mod tests {
                 cpu: "Example 3000".to_owned(),
                 cores: 2,
                 kernel: "6.1.0".to_owned(),
+                congestion: "cubic".to_owned(),
                 load: "0.10".to_owned(),
             },
             command: "cargo run --release -p bench-http".to_owned(),
