@@ -18,7 +18,9 @@ use crate::support::{Authority, Run, Scratch, write_pair};
 /// Longer than all buffers on the way to a client.
 const ROOTFS_LEN: u64 = 32 << 20;
 /// What a server may need for a thousand downloads beyond what it needs for none.
-const MAX_MEMORY: u64 = 64 << 20;
+const MAX_MEMORY: u64 = 32 << 20;
+/// The same under TLS, where each has a buffer and a record.
+const MAX_MEMORY_WITH_TLS: u64 = 60 << 20;
 
 /// The live image of a server, as a variable.
 struct OsImages(String);
@@ -136,8 +138,7 @@ fn a_thousand_slow_readers_need_little_memory() {
     images.server.end();
 }
 
-/// Under TLS base bytes go through a buffer of each connection, and records through another: not more than the promise has
-/// room for.
+/// Under TLS base bytes go through one buffer of each connection, and records through another.
 #[test]
 fn a_thousand_slow_readers_over_tls_need_little_memory() {
     let Images { server, path, bytes, scratch } = Images::start(&[]);
@@ -180,7 +181,7 @@ fn a_thousand_slow_readers_over_tls_need_little_memory() {
         most = most.max(memory(&server));
     }
     println!("private memory with TLS: {} KiB before, {} KiB at most", before >> 10, most >> 10);
-    assert!(most < before + MAX_MEMORY, "{before} before, {most} with 1000 downloads");
+    assert!(most < before + MAX_MEMORY_WITH_TLS, "{before} before, {most} with 1000 downloads");
     drop(streams);
     server.end();
 }

@@ -6,10 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use axum::body::Bytes;
 use isogen::{Extent, Source};
 
-/// The length of a buffer: four records of TLS.
-pub(super) const BUFFER_LEN: u64 = 64 << 10;
+/// The length of a buffer: two records of TLS.
+pub(super) const BUFFER_LEN: u64 = 32 << 10;
 /// How many buffers are kept for the next one who needs one (4 MiB), by all downloads together.
-const MAX_KEPT: usize = 64;
+const MAX_KEPT: usize = 128;
 
 static POOL: Pool = Pool(Mutex::new(Vec::new()));
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{Response, StatusCode};
-use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+use hyper::body::{Body as HttpBody, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
+use super::followed::{Followed, Pace};
 use super::limits::Limits;
 use super::peer::{Peer, Reach};
 use super::socket::{Direct, Socket};
@@ -27,11 +28,8 @@ use crate::http::App;
 use crate::http::body::Finished;
 use crate::http::images::Asker;
 
-/// What hyper may hold of an answer under TLS, and what it may read ahead: one buffer of a body. Mapped bytes are held by
-/// nobody, so that it may have more of them.
-const TLS_BUFFER: usize = 64 << 10;
-/// What TLS may hold that the socket does not take yet: one record. With more, a thousand slow readers need 80 MiB, and with
-/// this 46 MiB; one record per system call is no measurable loss beside what the records themselves cost.
+/// What TLS may hold that the socket does not take yet: one record. One record per system call is no measurable loss beside
+/// what the records themselves cost.
 const TLS_UNSENT: usize = 16 << 10;
 /// What a client hears for whom there is no place.
 const NO_PLACE: &[u8] =
@@ -97,9 +95,6 @@ where
     http.max_header_size(terms.limits.head_bytes);
     // Who sends no more (`nc -N`) still wants the answer.
     http.half_close(true);
-    if terms.tls.is_some() {
-        http.max_buf_size(TLS_BUFFER.max(terms.limits.head_bytes));
-    }
     let answer = service_fn(|request| answers.answer(request));
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), answer));
     let mut ending = terms.ending.clone();
@@ -153,7 +148,7 @@ impl Answers<'_> {
         &self,
         request: Request<Incoming>,
     ) -> Result<Response<Followed>, std::convert::Infallible> {
-        let Self { terms: Terms { app, routes, .. }, peer, asker, progress } = self;
+        let Self { terms: Terms { app, routes, tls, .. }, peer, asker, progress } = self;
         progress.asked();
         // Where there is more of a request, somebody has to read it; where not everything may be had, routes say what.
         let may_be_known = request.body().is_end_stream() && peer.reach == Reach::All;
@@ -168,7 +163,8 @@ impl Answers<'_> {
                 Elsewhere(routes.spawn(app.clone().answer(request))).await
             }
         };
-        Ok(response.map(|body| Followed { body, progress: progress.clone() }))
+        let pace = if tls.is_some() { Pace::Single(None) } else { Pace::Free };
+        Ok(response.map(|body| Followed::new(body, progress.clone(), pace)))
     }
 }
 
@@ -193,38 +189,6 @@ impl Future for Elsewhere {
 impl Drop for Elsewhere {
     fn drop(&mut self) {
         self.0.abort();
-    }
-}
-
-/// A body that tells when the last of it was handed over.
-struct Followed {
-    body: Body,
-    progress: Progress,
-}
-
-impl HttpBody for Followed {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
-impl Drop for Followed {
-    fn drop(&mut self) {
-        self.progress.answered();
     }
 }
 

@@ -5,6 +5,7 @@
 //! [`BodyMode`](super::BodyMode).
 
 mod connection;
+mod followed;
 mod inherited;
 mod limits;
 mod listener;

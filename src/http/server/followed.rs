@@ -1,0 +1,145 @@
+//! The body of an answer, on its way through a connection.
+
+use std::convert::Infallible;
+use std::io::IoSlice;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use axum::body::{Body, Bytes};
+use hyper::body::{Body as HttpBody, Buf, Frame, SizeHint};
+use tokio::sync::oneshot;
+
+use super::stall::Progress;
+
+/// A body that tells when the last of it was handed over.
+pub(super) struct Followed {
+    body: Body,
+    progress: Progress,
+    pace: Pace,
+}
+
+/// How much of a body the connection gets before it has sent the rest.
+pub(super) enum Pace {
+    /// As much as it wants: the bytes of images are those of the mapped base, and no memory of this process.
+    Free,
+    /// One frame at a time, as each is a buffer of this connection alone: a thousand slow readers have a thousand of them.
+    /// hyper would take another whenever it has less than 400 KiB left.
+    Single(Option<oneshot::Receiver<Infallible>>),
+}
+
+impl Followed {
+    pub(super) fn new(body: Body, progress: Progress, pace: Pace) -> Self {
+        Self { body, progress, pace }
+    }
+}
+
+impl HttpBody for Followed {
+    type Data = Handed;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Handed>, axum::Error>>> {
+        let this = &mut *self;
+        if let Pace::Single(Some(sent)) = &mut this.pace {
+            // Nothing is ever said but that the other side is gone.
+            let _ = ready!(Pin::new(sent).poll(context));
+            this.pace = Pace::Single(None);
+        }
+        let frame = ready!(Pin::new(&mut this.body).poll_frame(context));
+        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(|bytes| this.pace.hand_over(bytes)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        self.progress.answered();
+    }
+}
+
+impl Pace {
+    fn hand_over(&mut self, bytes: Bytes) -> Handed {
+        let unsent = match self {
+            Self::Free => None,
+            Self::Single(sent) => {
+                let (unsent, gone) = oneshot::channel();
+                *sent = Some(gone);
+                Some(unsent)
+            }
+        };
+        Handed { bytes, _unsent: unsent }
+    }
+}
+
+/// Bytes that the connection has, until it has sent them.
+pub(super) struct Handed {
+    bytes: Bytes,
+    _unsent: Option<oneshot::Sender<Infallible>>,
+}
+
+impl Buf for Handed {
+    fn remaining(&self) -> usize {
+        self.bytes.remaining()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        self.bytes.chunk()
+    }
+
+    fn chunks_vectored<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
+        self.bytes.chunks_vectored(slices)
+    }
+
+    fn advance(&mut self, len: usize) {
+        self.bytes.advance(len);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::task::Waker;
+
+    use futures_util::stream;
+
+    use super::*;
+
+    fn next(body: &mut Followed) -> Poll<Option<Handed>> {
+        let frame = Pin::new(body).poll_frame(&mut Context::from_waker(Waker::noop()));
+        frame.map(|frame| frame.map(|frame| frame.unwrap().into_data().unwrap_or_else(|_| unreachable!())))
+    }
+
+    fn body(pace: Pace) -> Followed {
+        let frames = ["one", "two"].map(|text| Ok::<_, io::Error>(Bytes::from(text)));
+        Followed::new(Body::from_stream(stream::iter(frames)), Progress::new(), pace)
+    }
+
+    #[test]
+    fn a_frame_is_given_when_the_one_before_it_is_sent() {
+        let mut body = body(Pace::Single(None));
+        let Poll::Ready(Some(first)) = next(&mut body) else { panic!("no first frame") };
+        assert_eq!(first.chunk(), b"one");
+        assert!(next(&mut body).is_pending());
+        drop(first);
+        let Poll::Ready(Some(second)) = next(&mut body) else { panic!("no second frame") };
+        assert_eq!(second.chunk(), b"two");
+        drop(second);
+        assert!(matches!(next(&mut body), Poll::Ready(None)));
+    }
+
+    #[test]
+    fn frames_that_nobody_holds_wait_for_nothing() {
+        let mut body = body(Pace::Free);
+        let frames = [next(&mut body), next(&mut body)];
+        assert!(frames.iter().all(|frame| matches!(frame, Poll::Ready(Some(_)))));
+    }
+}
