@@ -33,8 +33,8 @@ pub(crate) enum Script {
     Whole,
     /// Ranges of this length, anywhere.
     Random { len: u64, random: Random },
-    /// These ranges in turn.
-    Replay { reads: Arc<[Bounds]>, next: usize },
+    /// These ranges in turn, of which so many were asked for.
+    Replay { reads: Arc<[Bounds]>, asked: usize },
 }
 
 impl Script {
@@ -46,11 +46,19 @@ impl Script {
                 let first = random.below(total.saturating_sub(len) + 1);
                 Ok(Some((first, first + len - 1)))
             }
-            Self::Replay { reads, next } => {
-                let bounds = reads.get(*next).context("there is nothing to replay")?;
-                *next = (*next + 1) % reads.len();
-                Ok(Some(*bounds))
+            Self::Replay { reads, asked } => {
+                let next = asked.checked_rem(reads.len()).and_then(|next| reads.get(next));
+                *asked += 1;
+                Ok(Some(*next.context("there is nothing to replay")?))
             }
+        }
+    }
+
+    /// How often all of its ranges were asked for.
+    fn times(&self) -> usize {
+        match self {
+            Self::Whole | Self::Random { .. } => 0,
+            Self::Replay { reads, asked } => asked.checked_div(reads.len()).unwrap_or_default(),
         }
     }
 }
@@ -62,6 +70,8 @@ pub(crate) enum Until {
     Once,
     /// After this time; answers that are under way are waited for.
     Elapsed(Duration),
+    /// When each has replayed its ranges so many times: the same work for every server, whomever it serves first.
+    Replayed(usize),
 }
 
 /// A connection with what is asked for over it.
@@ -222,7 +232,7 @@ impl Crew {
     fn check_time(&self) -> Result<()> {
         let most = OVERTIME
             + match self.until {
-                Until::Once => Duration::ZERO,
+                Until::Once | Until::Replayed(_) => Duration::ZERO,
                 Until::Elapsed(time) => time,
             };
         ensure!(self.heard.elapsed() < SILENCE, "nothing has come for {SILENCE:?}");
@@ -278,6 +288,7 @@ impl Crew {
                 false
             }
             Until::Elapsed(time) => self.begun.elapsed() < time,
+            Until::Replayed(times) => client.script.times() < times,
         };
         if !goes_on {
             self.busy -= 1;

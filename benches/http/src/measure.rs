@@ -20,6 +20,8 @@ pub(crate) const GIB: f64 = 1_073_741_824.0;
 pub(crate) const MIB: f64 = 1_048_576.0;
 /// The first bytes of an image: what a firmware looks at.
 const FIRST_BYTES: Bounds = (0, 2047);
+/// Machines boot once for each such part of the time that a task is to take.
+const BOOTS_TIME: Duration = Duration::from_millis(200);
 
 /// What measurements have in common.
 pub(crate) struct Conditions<'a> {
@@ -41,18 +43,27 @@ impl Conditions<'_> {
         match work.task {
             Task::Start => self.start(contestant, work),
             Task::Stream { clients } => {
-                let (tally, cpu) = self.fleet(contestant, clients, |_| Script::Whole)?;
+                let (tally, cpu) = self.fleet(contestant, clients, |_| Script::Whole, self.elapsed())?;
                 let gib = float(tally.bytes) / GIB;
                 Ok(rates(&tally, cpu, &Unit { rate: "GiB/s", cost: "s/GiB", amount: gib, scale: 1.0 }))
             }
             Task::Ranges { len, connections } => {
                 let script = |number| Script::Random { len, random: Random::new(self.seed(number)) };
-                let (tally, cpu) = self.fleet(contestant, connections, script)?;
-                Ok(rates(&tally, cpu, &requests(&tally)))
+                let (tally, cpu) = self.fleet(contestant, connections, script, self.elapsed())?;
+                let amount = float(tally.requests);
+                Ok(rates(
+                    &tally,
+                    cpu,
+                    &Unit { rate: "requests/s", cost: "\u{b5}s/request", amount, scale: 1e6 },
+                ))
             }
             Task::Replay { machines } => {
-                let (tally, cpu) = self.fleet(contestant, machines, |number| self.boot(number, machines))?;
-                Ok(rates(&tally, cpu, &requests(&tally)))
+                let times = usize::try_from(self.time.as_millis().div_ceil(BOOTS_TIME.as_millis()))?;
+                let script = |number| self.boot(number, machines);
+                let (tally, cpu) = self.fleet(contestant, machines, script, Until::Replayed(times))?;
+                let boots = if machines == 1 { self.boots.len() } else { machines };
+                let amount = float(u64::try_from(times * boots)?);
+                Ok(rates(&tally, cpu, &Unit { rate: "boots/s", cost: "ms/boot", amount, scale: 1e3 }))
             }
             Task::SlowReaders { readers } => self.slow_readers(contestant, readers),
             Task::NewImages { images } => new_images(contestant, images),
@@ -65,7 +76,11 @@ impl Conditions<'_> {
         Random::new(self.round << 32 | number).next()
     }
 
-    /// A single machine boots everything in turn; of many, each boots its own image again and again.
+    fn elapsed(&self) -> Until {
+        Until::Elapsed(self.time)
+    }
+
+    /// A single machine boots everything in turn; of many, each boots its own image.
     fn boot(&self, number: u64, machines: usize) -> Script {
         let reads = if machines == 1 {
             self.boots.iter().flat_map(|reads| reads.iter().copied()).collect()
@@ -73,7 +88,7 @@ impl Conditions<'_> {
             let at = usize::try_from(number).unwrap_or(0).checked_rem(self.boots.len()).unwrap_or(0);
             self.boots.get(at).cloned().unwrap_or_default()
         };
-        Script::Replay { reads, next: 0 }
+        Script::Replay { reads, asked: 0 }
     }
 
     fn fleet(
@@ -81,6 +96,7 @@ impl Conditions<'_> {
         contestant: &Contestant,
         count: usize,
         script: impl Fn(u64) -> Script,
+        until: Until,
     ) -> Result<(Tally, Option<Duration>)> {
         let target = Arc::new(contestant.target.clone());
         let mut clients = Vec::with_capacity(count);
@@ -89,7 +105,7 @@ impl Conditions<'_> {
             clients.push(Client::open(&target, contestant.total, script(number))?);
         }
         let before = contestant.pid.map(CpuTime::of).transpose()?;
-        let tally = run(clients, Until::Elapsed(self.time))?;
+        let tally = run(clients, until)?;
         let after = contestant.pid.map(CpuTime::of).transpose()?;
         Ok((tally, after.zip(before).map(|(after, before)| after.since(&before))))
     }
@@ -146,7 +162,7 @@ fn new_images(contestant: &Contestant, images: usize) -> Result<Vec<Measure>> {
         interrupt::check()?;
         let path = infra_env::make(&mut connection, &contestant.target, &format!("new-{number}"))?;
         let target = Arc::new(contestant.target.at(&path));
-        let script = Script::Replay { reads: [FIRST_BYTES].into(), next: 0 };
+        let script = Script::Replay { reads: [FIRST_BYTES].into(), asked: 0 };
         clients.push(Client::open(&target, contestant.total, script)?);
     }
     let tally = run(clients, Until::Once)?;
@@ -186,10 +202,6 @@ struct Unit {
     amount: f64,
     /// From seconds to the unit of costs.
     scale: f64,
-}
-
-fn requests(tally: &Tally) -> Unit {
-    Unit { rate: "requests/s", cost: "\u{b5}s/request", amount: float(tally.requests), scale: 1e6 }
 }
 
 fn rates(tally: &Tally, cpu: Option<Duration>, unit: &Unit) -> Vec<Measure> {
