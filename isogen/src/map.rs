@@ -29,6 +29,9 @@ pub fn map(file: &File) -> io::Result<Bytes> {
     // wrapped at once in `Bytes`; by the rule above, the slices are handed to the kernel (`writev`, `sendmsg`) and no
     // Rust code reads through them, so neither can happen in this process.
     let mapping = unsafe { memmap2::Mmap::map(file)? };
+    // A page that is missing is to bring itself, not the megabytes around it which the kernel reads ahead for mappings:
+    // whoever wants more of the file says so (`Source::announce`). Where the kernel takes no advice, it is only slower.
+    let _ = mapping.advise(memmap2::Advice::Random);
     Ok(Bytes::from_owner(mapping))
 }
 
