@@ -276,7 +276,10 @@ impl Reader {
             let given = if let Slot::Given(value) = slot { value } else { None };
             Some((field.name.to_owned(), given.or_else(empty)?))
         };
-        Ok(schema.fields.iter().zip(known).filter_map(value).collect())
+        let mut object =
+            Map::with_capacity(known.iter().filter(|slot| matches!(slot, Slot::Given(_))).count());
+        object.extend(schema.fields.iter().zip(known).filter_map(value));
+        Ok(object)
     }
 
     /// The field that a key means, and a warning where it does not say so properly.

@@ -91,7 +91,7 @@ fn resource(contents: &[u8]) -> Json {
 /// Contents as a `data:` URL: text stays legible and packs well, all else is base64.
 pub(crate) fn source(contents: &[u8]) -> String {
     match std::str::from_utf8(contents) {
-        Ok(text) => format!("data:,{}", escape::percent(text)),
+        Ok(text) => escape::data_url(text),
         Err(_) => format!("data:;base64,{}", BASE64.encode(contents)),
     }
 }
