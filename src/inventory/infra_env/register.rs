@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use aws_lc_rs::rand;
+use rustix::rand::GetRandomFlags;
 
 use super::model::{InfraEnv, InfraEnvCreateParams};
 use super::record::{ImageSource, InfraEnvRecord};
@@ -115,7 +115,11 @@ impl Inventory {
 /// A key that nobody can guess: 64 hexadecimal digits.
 pub(super) fn fresh_key() -> Result<Secret, Refusal> {
     let mut bytes = [0_u8; 32];
-    rand::fill(&mut bytes).map_err(|_| Refusal::internal("the system gives no random numbers"))?;
+    // The kernel's own: those of AWS-LC measure the jitter of the clock before they give the first, for 25 ms.
+    let filled = rustix::rand::getrandom(&mut bytes, GetRandomFlags::empty());
+    if filled != Ok(bytes.len()) {
+        return Err(Refusal::internal("the system gives no random numbers"));
+    }
     let mut text = String::with_capacity(64);
     for byte in bytes {
         let _ = write!(text, "{byte:02x}");
