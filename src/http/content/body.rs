@@ -91,6 +91,8 @@ struct Base {
     stamp: Stamp,
     /// Whether that is long enough ago to look again.
     is_begun: bool,
+    /// The frame that was found to be in memory last, for all that is read out of it.
+    in_memory: Range<u64>,
 }
 
 enum Way {
@@ -134,7 +136,7 @@ impl PlanBody {
             (BodyMode::Mapped, _) => source.mapped().map_or(Way::Read, Way::Mapped),
         };
         let left = len(&current) + pieces.iter().map(Piece::len).sum::<u64>();
-        let base = Base { way, stamp, is_begun: false };
+        let base = Base { way, stamp, is_begun: false, in_memory: 0..0 };
         Ok(Self { plan, pieces: pieces.into_iter(), current, left, base, read: None })
     }
 
@@ -218,10 +220,14 @@ impl Base {
             return Ok(Next::Wait(Read::of(Arc::clone(source), cut(frame, BUFFER_LEN))));
         }
         self.require_unchanged(source)?;
-        if source.residency(frame)? == Residency::OnDisk {
-            let rest = extent.len() - frame.len();
-            let next = Extent::new(frame.end(), rest.min(ANNOUNCED_LEN)).filter(|next| !next.is_empty());
-            return Ok(Next::Wait(Read::ahead(Arc::clone(source), frame, next)));
+        let is_in_memory = self.in_memory.start <= frame.offset() && frame.end() <= self.in_memory.end;
+        if !is_in_memory {
+            if source.residency(frame)? == Residency::OnDisk {
+                let rest = extent.len() - frame.len();
+                let next = Extent::new(frame.end(), rest.min(ANNOUNCED_LEN)).filter(|next| !next.is_empty());
+                return Ok(Next::Wait(Read::ahead(Arc::clone(source), frame, next)));
+            }
+            self.in_memory = frame.offset()..frame.end();
         }
         match &self.way {
             Way::Mapped(mapped) => slice(mapped, frame).map(Next::Bytes),
