@@ -182,6 +182,10 @@ mod tests {
         let clients = (0..3).map(|_| Client::open(&target, 3 << 20, script.clone()).unwrap()).collect();
         let tally = run(clients, Until::Elapsed(Duration::from_millis(30))).unwrap();
         assert!(tally.requests > 3 && tally.bytes == tally.requests * 1000);
+        let open = |reads| Client::open(&target, 3 << 20, Script::Replay { reads, asked: 0 }).unwrap();
+        let clients = vec![open([(0, 9)].into()), open([(5, 2004), (70, 70)].into())];
+        let tally = run(clients, Until::Replayed(3)).unwrap();
+        assert_eq!((tally.requests, tally.bytes), (3 + 6, 3 * 10 + 3 * 2001));
     }
 
     #[test]
