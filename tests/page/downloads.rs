@@ -56,6 +56,7 @@ fn a_slow_reader_is_seen_to_move() {
         let size = answer.content_length().unwrap();
         let mut read = 0;
         let mut seen = Vec::new();
+        let bar = browser.find("[data-slot=readers] progress").await;
         for quarter in 1..4 {
             while read < size * quarter / 4 {
                 read += u64::try_from(answer.chunk().await.unwrap().unwrap().len()).unwrap();
@@ -74,5 +75,7 @@ fn a_slow_reader_is_seen_to_move() {
         browser.until("return document.querySelector('[data-slot=readers] .badge.complete')").await;
         let row = browser.find("[data-slot=readers]").await.text().await;
         assert!(row.contains("127.0.0.1") && row.contains("full.iso") && row.contains("100 %"), "{row}");
+        // Whoever has it read to them is still where they were.
+        assert_eq!(bar.property("value").await, 100);
     });
 }

@@ -1,7 +1,7 @@
 // An infra-env. Once it is open, its files, findings and readers are shown, and the latter move.
 
 import { api } from "./api.js";
-import { badge, copyButton, element, finding, findingList, fromTemplate, humanBytes, progressBar, showProblem } from "./dom.js";
+import { badge, copyButton, element, finding, findingList, fromTemplate, humanBytes, progressBar, renew, showProblem } from "./dom.js";
 
 const USES = {
   "full.iso": "With the root file system",
@@ -128,12 +128,9 @@ export class Card {
 
   async listReaders() {
     const { readers } = await api.bootTrace(this.infraEnv);
-    const text = JSON.stringify(readers);
-    if (text === this.readers) return;
-    this.readers = text;
     this.slots.nobody.hidden = readers.length > 0;
     this.slots.trace.hidden = readers.length === 0;
-    this.slots.readers.replaceChildren(...readers.map(readerRow));
+    renew(this.slots.readers, readers.map(readerRow));
   }
 }
 

@@ -25,6 +25,27 @@ export function fromTemplate(id) {
   return [copy, slots];
 }
 
+/**
+ * Gives an element the children that were made for it. Those that are there stay, and say what the new ones say:
+ * somebody may be at them. Not for buttons: what a new one would do is not taken over.
+ */
+export function renew(place, made) {
+  made.forEach((wanted, index) => {
+    const there = place.childNodes[index];
+    if (!there) place.append(wanted);
+    else if (there.isEqualNode(wanted)) return;
+    else if (there.attributes && there.nodeName === wanted.nodeName) takeOver(there, wanted);
+    else there.replaceWith(wanted);
+  });
+  while (place.childNodes.length > made.length) place.lastChild.remove();
+}
+
+function takeOver(there, wanted) {
+  for (const { name } of [...there.attributes]) if (!wanted.hasAttribute(name)) there.removeAttribute(name);
+  for (const { name, value } of wanted.attributes) there.setAttribute(name, value);
+  renew(there, [...wanted.childNodes]);
+}
+
 /** Tells whoever listens to the page rather than looks at it. */
 export function tell(news) {
   const region = byId("news");

@@ -1,9 +1,9 @@
 // The live images, and how far they are on their way here.
 
 import { api } from "./api.js";
-import { badge, byId, element, humanBytes, progressBar } from "./dom.js";
+import { badge, byId, element, humanBytes, progressBar, renew } from "./dom.js";
 
-/** What was shown last: the table is left alone until something changes. */
+/** What was shown last: all is left alone until something changes. */
 let shown;
 
 /** Reads how the service is, and shows it. Gives whether that is going to change soon. */
@@ -24,7 +24,7 @@ function show(health) {
   shown = text;
   const overall = byId("health");
   overall.replaceChildren(badge(health.ready ? "ready" : "waiting"), health.database === "failed" ? " The database does not answer." : "");
-  byId("live-images").replaceChildren(...health.images.map(row));
+  renew(byId("live-images"), health.images.map(row));
 }
 
 function row(image) {
