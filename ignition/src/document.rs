@@ -10,10 +10,11 @@
 
 use std::collections::HashSet;
 
-use serde_json::{Map, Value};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 use crate::config::{self, Config, ConfigError};
-use crate::json::Json;
+use crate::json::{Json, Object};
 use crate::place::Place;
 use crate::position::{self, Position};
 use crate::report::{Finding, Report, Severity};
@@ -24,7 +25,7 @@ use crate::spec::{Spec, UnknownSpec};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
     spec: Spec,
-    root: Map<String, Value>,
+    root: Object,
 }
 
 /// A config that was read, with what has no effect in it.
@@ -102,7 +103,7 @@ impl Document {
     /// A config that does nothing.
     #[must_use]
     pub fn empty(spec: Spec) -> Self {
-        let mut empty = Self { spec, root: Map::new() };
+        let mut empty = Self { spec, root: Object::default() };
         empty.set_spec(spec);
         empty
     }
@@ -141,7 +142,7 @@ impl Document {
 
     fn read(json: Json) -> Result<Parsed, ReadError> {
         let version = json.get("ignition").and_then(|ignition| ignition.get("version"));
-        let version = if let Some(Json::Text(text)) = version { text.as_str() } else { "" };
+        let version = version.and_then(Json::as_text).unwrap_or_default();
         let spec = version.parse().map_err(ReadError::Spec)?;
         let mut reader = Reader { spec, warnings: Report::default() };
         let root = reader.object(&CONFIG, json, &Place::Root)?;
@@ -154,10 +155,10 @@ impl Document {
         self.spec
     }
 
-    /// The tree: known keys in a fixed order, no `null`, nothing empty.
+    /// The tree as any JSON, to look into: known keys in a fixed order, no `null`, nothing empty.
     #[must_use]
-    pub fn root(&self) -> &Map<String, Value> {
-        &self.root
+    pub fn to_value(&self) -> Value {
+        Json::Object(self.root.clone()).into()
     }
 
     /// The config in the types of its spec version.
@@ -170,26 +171,35 @@ impl Document {
         if self.spec <= Spec::V3_2 {
             document.spell_out_devices();
         }
-        Ok(config::parse(document.to_string().as_bytes())?.config)
+        Ok(config::parse(document.to_json().as_bytes())?.config)
     }
 
     /// The types up to 3.2 want to have the devices of an array, be it an empty list.
     fn spell_out_devices(&mut self) {
         let arrays = self.root.get_mut("storage").and_then(|storage| storage.get_mut("raid"));
-        for array in arrays.and_then(Value::as_array_mut).into_iter().flatten() {
-            if let Value::Object(array) = array {
-                array.entry("devices").or_insert_with(|| Vec::<Value>::new().into());
+        for array in arrays.and_then(Json::as_list_mut).into_iter().flatten() {
+            if let Json::Object(array) = array
+                && array.get("devices").is_none()
+            {
+                array.set("devices", Json::List(Vec::new()));
             }
         }
+    }
+
+    /// The config as JSON on one line.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        // A tree of such values always has a JSON form.
+        serde_json::to_string(&self.root).unwrap_or_default()
     }
 
     /// The config as JSON over several lines, with a final newline.
     #[must_use]
     pub fn to_pretty(&self) -> String {
-        format!("{:#}\n", Value::Object(self.root.clone()))
+        format!("{:#}\n", self.to_value())
     }
 
-    pub(crate) fn new(spec: Spec, root: Map<String, Value>) -> Self {
+    pub(crate) fn new(spec: Spec, root: Object) -> Self {
         let mut document = Self { spec, root };
         document.set_spec(spec);
         document
@@ -197,13 +207,19 @@ impl Document {
 
     pub(crate) fn set_spec(&mut self, spec: Spec) {
         self.spec = spec;
-        let ignition = self.root.entry("ignition").or_insert_with(|| Map::new().into());
-        if let Value::Object(ignition) = ignition {
-            ignition.insert("version".to_owned(), spec.as_str().into());
+        if self.root.get("ignition").is_none() {
+            self.root.set("ignition", Object::default().into());
+        }
+        if let Some(Json::Object(ignition)) = self.root.get_mut("ignition") {
+            ignition.set("version", spec.as_str().into());
         }
     }
 
-    pub(crate) fn root_mut(&mut self) -> &mut Map<String, Value> {
+    pub(crate) fn root(&self) -> &Object {
+        &self.root
+    }
+
+    pub(crate) fn root_mut(&mut self) -> &mut Object {
         &mut self.root
     }
 }
@@ -211,8 +227,14 @@ impl Document {
 /// The config as JSON on one line.
 impl std::fmt::Display for Document {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // A map of values always has a JSON form.
-        f.write_str(&serde_json::to_string(&self.root).map_err(|_| std::fmt::Error)?)
+        f.write_str(&self.to_json())
+    }
+}
+
+/// The config as JSON.
+impl Serialize for Document {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.root.serialize(serializer)
     }
 }
 
@@ -225,13 +247,6 @@ impl TryFrom<&Config> for Document {
     }
 }
 
-/// What an object has in the place of a field.
-enum Slot {
-    Absent,
-    /// A value, or what is as good as none.
-    Given(Option<Value>),
-}
-
 /// Turns JSON into a tree that follows the table.
 struct Reader {
     spec: Spec,
@@ -239,46 +254,39 @@ struct Reader {
 }
 
 impl Reader {
-    fn object(
-        &mut self,
-        schema: &'static Struct,
-        json: Json,
-        place: &Place,
-    ) -> Result<Map<String, Value>, ReadError> {
+    fn object(&mut self, schema: &'static Struct, json: Json, place: &Place) -> Result<Object, ReadError> {
         let given = match json {
             Json::Object(fields) => fields,
-            Json::Null => Vec::new(),
+            Json::Null => Object::default(),
             other => return Err(wrong_kind(place, "an object", &other)),
         };
         let mut unknown = HashSet::new();
-        let mut known: Vec<Slot> = schema.fields.iter().map(|_| Slot::Absent).collect();
+        let mut known: Vec<&Field> = Vec::with_capacity(schema.fields.len());
+        let mut object = Object::with_capacity(given.len());
         for (key, json) in given {
             let place = Place::Field(place, &key);
-            let field = self.field(schema, &key, place);
-            let slot = field.and_then(|field| {
-                let is_it = |it: &Field| std::ptr::eq(it, field);
-                Some((field, known.get_mut(schema.fields.iter().position(is_it)?)?))
-            });
-            let is_new = match slot {
-                Some((field, slot @ Slot::Absent)) => {
-                    *slot = Slot::Given(self.value(field, json, &place)?);
+            let is_new = match self.field(schema, &key, place) {
+                Some(field) if known.iter().any(|it| std::ptr::eq(*it, field)) => false,
+                Some(field) => {
+                    known.push(field);
+                    if let Some(value) = self.value(field, json, &place)? {
+                        object.add(field.name, value);
+                    }
                     true
                 }
-                Some(_) => false,
                 None => unknown.insert(key.clone()),
             };
             if !is_new {
                 return Err(ReadError::Repeated { pointer: place.to_string(), position: None });
             }
         }
-        let value = |(field, slot): (&Field, Slot)| {
-            let empty = || field.is_plain(self.spec).then(|| Value::from(""));
-            let given = if let Slot::Given(value) = slot { value } else { None };
-            Some((field.name.to_owned(), given.or_else(empty)?))
-        };
-        let mut object =
-            Map::with_capacity(known.iter().filter(|slot| matches!(slot, Slot::Given(_))).count());
-        object.extend(schema.fields.iter().zip(known).filter_map(value));
+        for field in schema.fields.iter().filter(|field| field.is_plain(self.spec)) {
+            if object.get(field.name).is_none() {
+                object.add(field.name, "".into());
+            }
+        }
+        // Fields are in the order of their names in the table, too.
+        object.sort();
         Ok(object)
     }
 
@@ -301,39 +309,34 @@ impl Reader {
     }
 
     /// A value as the tree holds it: nothing, where it is as good as absent.
-    fn value(
-        &mut self,
-        field: &'static Field,
-        json: Json,
-        place: &Place,
-    ) -> Result<Option<Value>, ReadError> {
+    fn value(&mut self, field: &'static Field, json: Json, place: &Place) -> Result<Option<Json>, ReadError> {
         let value = match (&field.kind, json) {
             (_, Json::Null) => return Ok(None),
-            (Kind::Text, Json::Text(text)) => text.into(),
             // A partition's number is the only plain one: zero is absent.
             (Kind::Integer, Json::Integer(0)) if field.name == "number" => return Ok(None),
-            (Kind::Integer, Json::Integer(number)) => number.into(),
-            (Kind::Boolean, Json::Boolean(value)) => value.into(),
+            (Kind::Text, json @ Json::Text(_))
+            | (Kind::Integer, json @ Json::Integer(_))
+            | (Kind::Boolean, json @ Json::Boolean(_)) => json,
             (Kind::Struct(schema), json) => {
                 let object = self.object(schema, json, place)?;
                 return Ok((!object.is_empty()).then(|| object.into()));
             }
             (Kind::List(item, _), Json::List(items)) => {
                 let items = items.into_iter().enumerate();
-                let list: Result<Vec<Value>, _> =
+                let list: Result<Vec<Json>, _> =
                     items.map(|(index, json)| self.item(item, json, &Place::Entry(place, index))).collect();
                 let list = list?;
-                return Ok((!list.is_empty()).then(|| list.into()));
+                return Ok((!list.is_empty()).then_some(Json::List(list)));
             }
             (kind, other) => return Err(wrong_kind(place, expected(kind), &other)),
         };
         Ok(Some(value))
     }
 
-    fn item(&mut self, item: &'static Item, json: Json, place: &Place) -> Result<Value, ReadError> {
+    fn item(&mut self, item: &'static Item, json: Json, place: &Place) -> Result<Json, ReadError> {
         match (item, json) {
-            (Item::Struct(schema), json) => self.object(schema, json, place).map(Value::Object),
-            (Item::Text, Json::Text(text)) => Ok(text.into()),
+            (Item::Struct(schema), json) => self.object(schema, json, place).map(Json::Object),
+            (Item::Text, json @ Json::Text(_)) => Ok(json),
             (Item::Text, Json::Null) => Ok("".into()),
             (Item::Text, other) => Err(wrong_kind(place, "a string", &other)),
         }

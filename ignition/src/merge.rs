@@ -13,14 +13,11 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use serde_json::{Map, Value};
-
 use crate::document::Document;
+use crate::json::{Json, Object};
 use crate::schema::{CONFIG, Field, Item, Key, Kind, Struct};
 use crate::spec::Spec;
 use crate::translate::upward;
-
-type Object = Map<String, Value>;
 
 /// The child's config on top of the parent's, in the newer one of their spec versions.
 ///
@@ -60,7 +57,7 @@ impl Merge {
             let value = match (&field.kind, old, new) {
                 (_, None, None) => return None,
                 (Kind::List(..), ..) => self.lists(schema, field, [parent, child])?,
-                (Kind::Struct(schema), Some(Value::Object(old)), Some(Value::Object(new))) => {
+                (Kind::Struct(schema), Some(Json::Object(old)), Some(Json::Object(new))) => {
                     let merged = self.objects(schema, old, new);
                     if merged.is_empty() {
                         return None;
@@ -69,7 +66,7 @@ impl Merge {
                 }
                 (_, old, new) => new.or(old)?.clone(),
             };
-            Some((field.name.to_owned(), value))
+            Some((field.name, value))
         };
         schema.fields.iter().filter_map(field).collect()
     }
@@ -77,19 +74,19 @@ impl Merge {
     /// Whether an object leaves a field out, or has an empty plain value there, which is the same.
     fn is_zero(&self, schema: &Struct, name: &str, object: &Object) -> bool {
         let is_plain = schema.field(name).is_some_and(|field| field.is_plain(self.spec));
-        object.get(name).is_none_or(|value| is_plain && value == "")
+        object.get(name).is_none_or(|value| is_plain && value.as_text() == Some(""))
     }
 
-    fn lists(&self, schema: &Struct, field: &Field, [parent, child]: [&Object; 2]) -> Option<Value> {
+    fn lists(&self, schema: &Struct, field: &Field, [parent, child]: [&Object; 2]) -> Option<Json> {
         let Kind::List(item, key) = &field.kind else { return None };
         let (old, new) = (items(parent, field), items(child, field));
         if matches!(key, Key::None) {
             return some(old.iter().chain(new).cloned().collect());
         }
         let replacements = index(*key, new);
-        let elsewhere: HashMap<Cow<str>, &Value> =
+        let elsewhere: HashMap<Cow<str>, &Json> =
             siblings(schema, field).flat_map(|(other, key)| index(key, items(child, other))).collect();
-        let mut merged: Vec<Value> = old
+        let mut merged: Vec<Json> = old
             .iter()
             .filter_map(|old| match replacements.get(&*key_of(*key, old)) {
                 Some(new) => self.entries(item, *key, [old, new]),
@@ -103,12 +100,12 @@ impl Merge {
     }
 
     /// Two entries with the same key as one; nothing where the child's deletes the parent's.
-    fn entries(&self, item: &Item, key: Key, [old, new]: [&Value; 2]) -> Option<Value> {
+    fn entries(&self, item: &Item, key: Key, [old, new]: [&Json; 2]) -> Option<Json> {
         if matches!(key, Key::Header) && new.get("value").is_none() {
             return None;
         }
         match (item, old, new) {
-            (Item::Struct(schema), Value::Object(old), Value::Object(new)) => {
+            (Item::Struct(schema), Json::Object(old), Json::Object(new)) => {
                 Some(self.objects(schema, old, new).into())
             }
             _ => Some(new.clone()),
@@ -116,12 +113,12 @@ impl Merge {
     }
 }
 
-fn some(list: Vec<Value>) -> Option<Value> {
-    (!list.is_empty()).then(|| list.into())
+fn some(list: Vec<Json>) -> Option<Json> {
+    (!list.is_empty()).then_some(Json::List(list))
 }
 
-fn items<'a>(object: &'a Object, field: &Field) -> &'a [Value] {
-    object.get(field.name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+fn items<'a>(object: &'a Object, field: &Field) -> &'a [Json] {
+    object.get(field.name).and_then(Json::as_list).unwrap_or_default()
 }
 
 /// The other lists of an object that share their keys with this one.
@@ -134,19 +131,19 @@ pub(crate) fn siblings<'a>(schema: &'a Struct, field: &'a Field) -> impl Iterato
     })
 }
 
-fn index(key: Key, items: &[Value]) -> HashMap<Cow<'_, str>, &Value> {
+fn index(key: Key, items: &[Json]) -> HashMap<Cow<'_, str>, &Json> {
     items.iter().map(|item| (key_of(key, item), item)).collect()
 }
 
 /// What tells an entry from the others.
-pub(crate) fn key_of(key: Key, item: &Value) -> Cow<'_, str> {
-    let text = |name: &str| item.get(name).and_then(Value::as_str);
+pub(crate) fn key_of(key: Key, item: &Json) -> Cow<'_, str> {
+    let text = |name: &str| item.get(name).and_then(Json::as_text);
     match key {
         Key::None => Cow::default(),
-        Key::Itself => item.as_str().unwrap_or_default().into(),
+        Key::Itself => item.as_text().unwrap_or_default().into(),
         Key::Field(name) => text(name).unwrap_or_default().into(),
         Key::Header => text("name").unwrap_or_default().into(),
-        Key::Partition => match (item.get("number").and_then(Value::as_i64), text("label")) {
+        Key::Partition => match (item.get("number").and_then(Json::as_integer), text("label")) {
             (Some(number), _) => format!("number:{number}").into(),
             (None, Some(label)) => format!("label:{label}").into(),
             (None, None) => Cow::default(),

@@ -19,6 +19,7 @@ use crate::discovery::{
     CertificateBundle, ComposeError, Composed, HostName, HttpUrl, InputError, Override, Token, is_host_name,
 };
 use crate::document::Document;
+use crate::json::Json;
 use crate::merge::merge;
 use crate::report::Report;
 use crate::spec::Spec;
@@ -272,10 +273,9 @@ fn document(parts: Parts) -> Result<Document, ComposeError> {
 fn point_to(config: &mut Document, pool: &Pool) -> Result<(), InputError> {
     const WORKERS: &str = "/config/worker";
     let mut count = 0;
-    let ignition = config.root_mut().get_mut("ignition");
-    let merges = ignition.and_then(|it| it.pointer_mut("/config/merge")).and_then(Value::as_array_mut);
+    let merges = config.root_mut().pointer_mut("/ignition/config/merge").and_then(Json::as_list_mut);
     for source in merges.into_iter().flatten().filter_map(|entry| entry.get_mut("source")) {
-        if let Some(start) = source.as_str().and_then(|source| source.strip_suffix(WORKERS)) {
+        if let Some(start) = source.as_text().and_then(|source| source.strip_suffix(WORKERS)) {
             *source = format!("{start}/config/{}", pool.as_str()).into();
             count += 1;
         }
@@ -304,13 +304,14 @@ mod tests {
     }
 
     fn names(document: &Document, pointer: &str, key: &str) -> Vec<String> {
-        let root: Value = document.root().clone().into();
+        let root = document.to_value();
         let list = root.pointer(pointer).and_then(Value::as_array).cloned().unwrap_or_default();
         list.iter().map(|item| item[key].as_str().unwrap().to_owned()).collect()
     }
 
     fn contents(config: &Document, path: &str) -> Vec<String> {
-        let files = config.root()["storage"]["files"].as_array().unwrap();
+        let root = config.to_value();
+        let files = root["storage"]["files"].as_array().unwrap();
         let of = files.iter().filter(|file| file["path"] == path);
         let text =
             |file: &Value| resource::contents(file["contents"]["source"].as_str().unwrap(), None).unwrap();
@@ -336,7 +337,7 @@ mod tests {
         endpoint.headers = vec![Header::new("X-Site", "hunter 2").unwrap()];
         assert!(!format!("{endpoint:?}").contains("hunter"));
         let config = endpoint.pointer_config().unwrap();
-        let root: Value = config.root().clone().into();
+        let root = config.to_value();
         assert_eq!(root["ignition"]["version"], "3.2.0");
         let merge = &root["ignition"]["config"]["merge"][0];
         let headers = json!([{"name": "Authorization", "value": "Bearer t0ken"}, {"name": "X-Site", "value": "hunter 2"}]);

@@ -75,7 +75,7 @@ impl Summary {
 impl From<&Parsed> for Summary {
     fn from(parsed: &Parsed) -> Self {
         let warnings = parsed.warnings.findings().iter().map(ToString::to_string).collect();
-        Self::count(&parsed.document.root().clone().into(), warnings)
+        Self::count(&parsed.document.to_value(), warnings)
     }
 }
 

@@ -9,9 +9,8 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
-
 use crate::document::Document;
+use crate::json::Json;
 use crate::spec::Spec;
 
 /// Why a config could not be translated.
@@ -73,10 +72,10 @@ pub(crate) const SPECIAL_BITS: i64 = 0o7000;
 fn drop_special_bits(document: &mut Document) {
     let Some(storage) = document.root_mut().get_mut("storage") else { return };
     for list in ["files", "directories"] {
-        let nodes = storage.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+        let nodes = storage.get_mut(list).and_then(Json::as_list_mut).into_iter().flatten();
         for mode in nodes.filter_map(|node| node.get_mut("mode")) {
-            if let Some(bits) = mode.as_i64() {
-                *mode = (bits & !SPECIAL_BITS).into();
+            if let Some(bits) = mode.as_integer() {
+                *mode = Json::Integer(bits & !SPECIAL_BITS);
             }
         }
     }

@@ -55,7 +55,7 @@ fn the_page_lists_every_file_with_its_mode_and_every_unit() {
     let page = page().rest;
     for (name, discovery) in matrix() {
         let config = discovery.compose().unwrap().config;
-        for file in config.root()["storage"]["files"].as_array().unwrap() {
+        for file in config.to_value()["storage"]["files"].as_array().unwrap() {
             let path = file["path"].as_str().unwrap();
             let mode = mode(file);
             let is_network =
@@ -112,7 +112,7 @@ fn the_least_config_has_what_every_machine_needs() {
             "/root/.docker/config.json",
         ]
     );
-    let root: Value = config.root().clone().into();
+    let root = config.to_value();
     assert_eq!(root["ignition"], json!({"version": "3.1.0"}));
     assert!(root.get("passwd").is_none());
     let agent = unit(&config, "agent.service");
@@ -125,7 +125,7 @@ fn the_least_config_has_what_every_machine_needs() {
 fn modes_and_owners_are_meant() {
     for (name, discovery) in matrix() {
         let config = discovery.compose().unwrap().config;
-        for file in config.root()["storage"]["files"].as_array().unwrap() {
+        for file in config.to_value()["storage"]["files"].as_array().unwrap() {
             let path = file["path"].as_str().unwrap();
             let Some(mode) = file["mode"].as_u64() else {
                 assert!(path == "/etc/chrony.conf" && file.get("contents").is_none(), "{name}: {file}");
@@ -165,7 +165,7 @@ fn ironic_takes_over_the_agent() {
     let before = discovery.compose().unwrap().config;
     discovery.ironic = Some(setups::ironic());
     let config = discovery.compose().unwrap().config;
-    let root: Value = config.root().clone().into();
+    let root = config.to_value();
     assert_eq!(root["systemd"]["units"][0]["enabled"], false);
     let count = |config: &Document, pointer: &str, key| list(config, pointer, key).len();
     assert_eq!(count(&config, "/storage/files", "path"), count(&before, "/storage/files", "path") + 1);
@@ -196,7 +196,7 @@ fn an_override_merges_as_the_worked_example_says() {
         assert_eq!(config.spec().to_string(), version);
         let names = list(config, "/systemd/units", "name");
         assert_eq!(names, list(&base, "/systemd/units", "name"));
-        let root: Value = config.root().clone().into();
+        let root = config.to_value();
         let user = &root["passwd"]["users"][0];
         assert_eq!((&user["passwordHash"], &user["groups"]), (&json!("$6$salt$hash"), &json!(["sudo"])));
         assert_eq!(user["sshAuthorizedKeys"].as_array().unwrap().len(), 1);
@@ -385,7 +385,7 @@ proptest! {
             }
         }
         if proxies.http().is_some() {
-            let root: Value = config.root().clone().into();
+            let root = config.to_value();
             prop_assert_eq!(root["ignition"]["proxy"]["httpProxy"].as_str(), Some(value.as_str()));
         }
     }
@@ -410,7 +410,7 @@ proptest! {
         let key = format!("{} {comment}", setups::KEY);
         let Ok(keys) = SshKeys::parse(&key) else { return Ok(()) };
         let config = with(|discovery| discovery.infra_env.ssh_keys = keys.clone());
-        let root: Value = config.root().clone().into();
+        let root = config.to_value();
         prop_assert_eq!(&root["passwd"]["users"][0]["sshAuthorizedKeys"], &json!([key.trim()]));
     }
 

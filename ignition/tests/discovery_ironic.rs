@@ -39,7 +39,7 @@ fn text(config: &Document, path: &str) -> String {
 }
 
 fn root(config: &Document) -> Value {
-    config.root().clone().into()
+    config.to_value()
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn the_page_lists_every_file_with_its_mode_and_every_unit_and_nothing_else() {
     let (mut seen, mut units) = (BTreeSet::new(), BTreeSet::new());
     for (name, standalone) in standalone_matrix() {
         let config = compose(&standalone);
-        for file in config.root()["storage"]["files"].as_array().unwrap() {
+        for file in config.to_value()["storage"]["files"].as_array().unwrap() {
             let path = file["path"].as_str().unwrap();
             if path.starts_with("/etc/assisted/network/") || path == ignition::network::SCRIPT_PATH {
                 continue;
@@ -180,7 +180,7 @@ enable_vlan_interfaces =
 #[test]
 fn modes_and_owners_are_meant() {
     for (name, standalone) in standalone_matrix() {
-        for file in compose(&standalone).root()["storage"]["files"].as_array().unwrap() {
+        for file in compose(&standalone).to_value()["storage"]["files"].as_array().unwrap() {
             let path = file["path"].as_str().unwrap();
             if file.get("append").is_some() {
                 assert!(path == "/etc/chrony.conf" && file.get("mode").is_none(), "{name}: {file}");

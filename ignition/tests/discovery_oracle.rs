@@ -76,7 +76,7 @@ fn the_validator_accepts_every_config_without_a_word() {
 fn scripts() -> BTreeMap<String, Vec<u8>> {
     let mut scripts = BTreeMap::new();
     for (_, config) in configs() {
-        for file in config.root()["storage"]["files"].as_array().unwrap() {
+        for file in config.to_value()["storage"]["files"].as_array().unwrap() {
             let path = file["path"].as_str().unwrap();
             let text = contents(&config, path).unwrap();
             if text.starts_with(b"#!") || path.ends_with(".sh") {
@@ -163,7 +163,7 @@ fn write_system(root: &Path, config: &Document) -> Vec<String> {
     }
     write(&format!("{folder}/systemd-journal-gatewayd@.service"), b"[Service]\nExecStart=/bin/bash\n");
     let mut names = Vec::new();
-    for unit in config.root()["systemd"]["units"].as_array().unwrap() {
+    for unit in config.to_value()["systemd"]["units"].as_array().unwrap() {
         let name = unit["name"].as_str().unwrap();
         for dropin in unit["dropins"].as_array().into_iter().flatten() {
             let path = format!("{folder}/{name}.d/{}", dropin["name"].as_str().unwrap());

@@ -137,7 +137,7 @@ fn the_engine_writes_what_the_merged_config_says() {
     }
     machine.stage("files").unwrap();
     let merged = merge(&base(), &change());
-    let config: Value = merged.root().clone().into();
+    let config = merged.to_value();
     let list = |path: &str| config.pointer(path).and_then(Value::as_array).cloned().unwrap_or_default();
     for file in list("/storage/files") {
         assert_file(&root, &file);
@@ -176,7 +176,7 @@ fn the_engine_makes_the_users_of_the_merged_config() {
         let before = Accounts::read(&root);
         machine.stage("files").unwrap_or_else(|text| panic!("{merged}: {text}"));
         let after = Accounts::read(&root);
-        let config: Value = merged.root().clone().into();
+        let config = merged.to_value();
         after.assert_made_of(&before, &config["passwd"], &root);
         let parsed = Document::parse(merged.to_string().as_bytes()).unwrap();
         assert_summary(&Summary::from(&parsed), &before, &after);

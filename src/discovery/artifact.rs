@@ -79,7 +79,7 @@ impl Inputs {
         image_type: ImageType,
         networks: &Networks,
     ) -> Result<Rendered, DiscoveryError> {
-        let config = self.config(image_type, networks)?.config.to_string().into();
+        let config = self.config(image_type, networks)?.config.to_json().into();
         Ok(Rendered { config, network, kernel_arguments: self.kernel_arguments.clone() })
     }
 }

@@ -5,10 +5,9 @@
 
 use std::fmt;
 
-use serde_json::Value;
-
 use super::secret::REDACTED;
 use crate::document::Document;
+use crate::json::{Json, Object};
 use crate::merge::{key_of, merge};
 use crate::position;
 use crate::report::{Finding, Report, Severity};
@@ -147,12 +146,12 @@ fn first_error(report: &Report) -> Option<Finding> {
 /// Where in an override stands what makes the merged config bad: the value itself if the override has it, else the first
 /// entry with which it goes bad.
 fn origin(base: &Document, child: &Document, merged: &Document, pointer: &str) -> String {
-    let [merged, tree] = [merged, child].map(|it| Value::Object(it.root().clone()));
+    let [merged, tree] = [merged, child].map(|it| Json::Object(it.root().clone()));
     same_place(&merged, &tree, pointer).or_else(|| culprit(base, child)).unwrap_or_default()
 }
 
 /// The place in the override of what a pointer names in the merged config. Entries of lists are matched by their keys.
-fn same_place(merged: &Value, child: &Value, pointer: &str) -> Option<String> {
+fn same_place(merged: &Json, child: &Json, pointer: &str) -> Option<String> {
     let (mut merged, mut child, mut schema) = (merged, child, &CONFIG);
     let mut parts = pointer.split('/').skip(1);
     let mut found = String::new();
@@ -166,7 +165,7 @@ fn same_place(merged: &Value, child: &Value, pointer: &str) -> Option<String> {
             Kind::List(item, key) => {
                 let Some(index) = parts.next() else { return Some(found) };
                 let index: usize = index.parse().ok()?;
-                let (entries, own) = (merged.as_array()?, child.as_array()?);
+                let (entries, own) = (merged.as_list()?, child.as_list()?);
                 let entry = entries.get(index)?;
                 let place = match key {
                     Key::None => index.checked_sub(entries.len().checked_sub(own.len())?)?,
@@ -193,7 +192,7 @@ fn enclosing(pointer: &str) -> Option<String> {
 /// The entry of a list with which an override begins to make the config bad, by bisection.
 fn culprit(base: &Document, child: &Document) -> Option<String> {
     let mut entries = Vec::new();
-    list_entries(&CONFIG, &Value::Object(child.root().clone()), "", &mut entries);
+    list_entries(&CONFIG, child.root(), "", &mut entries);
     let is_bad = |count: usize| {
         let kept = entries.get(..count).unwrap_or_default();
         first_error(&validate(&merge(base, &only(child, kept)))).is_some()
@@ -214,15 +213,14 @@ fn culprit(base: &Document, child: &Document) -> Option<String> {
 }
 
 /// All entries of lists that are not in entries themselves: the pointers of the lists and the indices.
-fn list_entries(schema: &Struct, value: &Value, pointer: &str, entries: &mut Vec<(String, usize)>) {
+fn list_entries(schema: &Struct, object: &Object, pointer: &str, entries: &mut Vec<(String, usize)>) {
     for field in schema.fields {
-        let Some(inner) = value.get(field.name) else { continue };
+        let Some(inner) = object.get(field.name) else { continue };
         let pointer = format!("{pointer}/{}", field.name);
-        match &field.kind {
-            Kind::Struct(schema) => list_entries(schema, inner, &pointer, entries),
-            Kind::List(..) => {
-                let count = inner.as_array().map_or(0, Vec::len);
-                entries.extend((0..count).map(|index| (pointer.clone(), index)));
+        match (&field.kind, inner) {
+            (Kind::Struct(schema), Json::Object(inner)) => list_entries(schema, inner, &pointer, entries),
+            (Kind::List(..), Json::List(items)) => {
+                entries.extend((0..items.len()).map(|index| (pointer.clone(), index)));
             }
             _ => {}
         }
@@ -232,19 +230,16 @@ fn list_entries(schema: &Struct, value: &Value, pointer: &str, entries: &mut Vec
 /// An override with only some entries of its lists: of each list the first ones.
 fn only(child: &Document, kept: &[(String, usize)]) -> Document {
     let mut all = Vec::new();
-    let mut tree = Value::Object(child.root().clone());
+    let mut tree = child.root().clone();
     list_entries(&CONFIG, &tree, "", &mut all);
     let lists: std::collections::BTreeSet<&String> = all.iter().map(|(list, _)| list).collect();
     for pointer in lists {
         let count = kept.iter().filter(|(list, _)| list == pointer).count();
-        if let Some(list) = tree.pointer_mut(pointer).and_then(Value::as_array_mut) {
+        if let Some(list) = tree.pointer_mut(pointer).and_then(Json::as_list_mut) {
             list.truncate(count);
         }
     }
-    match tree {
-        Value::Object(root) => Document::new(child.spec(), root),
-        _ => child.clone(),
-    }
+    Document::new(child.spec(), tree)
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ impl Parts {
     /// Writes a file, over one that may be there.
     pub(crate) fn file(&mut self, path: &str, mode: FileMode, contents: impl AsRef<[u8]>) {
         self.files.push(Json::object([
-            ("path", path.into()),
+            ("path", path.to_owned().into()),
             ("mode", Json::Integer(mode.bits().into())),
             ("overwrite", Json::Boolean(true)),
             ("user", Json::object([("name", "root".into())])),
@@ -44,7 +44,7 @@ impl Parts {
     /// Adds to the end of a file of the system.
     pub(crate) fn append(&mut self, path: &str, contents: &str) {
         let appended = Json::List(vec![resource(contents.as_bytes())]);
-        self.files.push(Json::object([("path", path.into()), ("append", appended)]));
+        self.files.push(Json::object([("path", path.to_owned().into()), ("append", appended)]));
     }
 
     /// Writes a unit.
@@ -85,7 +85,7 @@ impl Parts {
 
 /// Contents as the resource of a file.
 fn resource(contents: &[u8]) -> Json {
-    Json::object([("source", Json::Text(source(contents)))])
+    Json::object([("source", source(contents).into())])
 }
 
 /// Contents as a `data:` URL: text stays legible and packs well, all else is base64.
@@ -116,7 +116,8 @@ mod tests {
         parts.dropin("a.service", "x.conf", "[Unit]\nC=d\n");
         parts.dropin("b.service", "x.conf", "");
         let document = parts.into_document(Spec::V3_1).unwrap();
-        let units = document.root()["systemd"]["units"].as_array().unwrap();
+        let root = document.to_value();
+        let units = root["systemd"]["units"].as_array().unwrap();
         assert_eq!(units[0]["dropins"][0]["contents"], "[Unit]\nC=d\n");
         assert_eq!((units.len(), &units[1]["name"]), (2, &json!("b.service")));
     }

@@ -13,7 +13,7 @@ const ARCHIVE_OVERHEAD: usize = 512;
 impl Linter {
     /// A config that is smaller than the area needs no packing to fit.
     pub(super) fn size(&mut self, document: &Document) {
-        let json = document.to_string();
+        let json = document.to_json();
         if json.len() + ARCHIVE_OVERHEAD <= EMBED_AREA_LEN {
             return;
         }

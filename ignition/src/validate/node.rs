@@ -2,8 +2,7 @@
 
 use std::slice;
 
-use serde_json::{Map, Value};
-
+use crate::json::{Json, Object};
 use crate::place::Place;
 use crate::schema::{Field, Item, Kind, Struct};
 
@@ -12,11 +11,11 @@ use crate::schema::{Field, Item, Kind, Struct};
 pub(crate) struct Node<'a> {
     pub(crate) schema: &'static Struct,
     pub(crate) place: Place<'a>,
-    object: &'a Map<String, Value>,
+    object: &'a Object,
 }
 
 impl<'a> Node<'a> {
-    pub(crate) fn root(object: &'a Map<String, Value>, schema: &'static Struct) -> Self {
+    pub(crate) fn root(object: &'a Object, schema: &'static Struct) -> Self {
         Self { schema, place: Place::Root, object }
     }
 
@@ -25,10 +24,9 @@ impl<'a> Node<'a> {
         Place::Field(&self.place, field)
     }
 
-    fn get(&self, field: &str) -> Option<&'a Value> {
+    fn get(&self, field: &str) -> Option<&'a Json> {
         debug_assert!(self.schema.field(field).is_some(), "{:?} has no field {field}", self.schema.name);
-        // An object has so few fields that looking at all of them takes less than the hash of one.
-        self.object.iter().find(|(name, _)| *name == field).map(|(_, value)| value)
+        self.object.get(field)
     }
 
     pub(crate) fn has(&self, field: &str) -> bool {
@@ -36,7 +34,7 @@ impl<'a> Node<'a> {
     }
 
     pub(crate) fn text(&self, field: &str) -> Option<&'a str> {
-        self.get(field)?.as_str()
+        self.get(field)?.as_text()
     }
 
     /// A text, where absent and empty are the same.
@@ -45,27 +43,27 @@ impl<'a> Node<'a> {
     }
 
     pub(crate) fn integer(&self, field: &str) -> Option<i64> {
-        self.get(field)?.as_i64()
+        self.get(field)?.as_integer()
     }
 
     pub(crate) fn is(&self, field: &str, value: bool) -> bool {
-        self.get(field).is_some_and(|found| *found == value)
+        self.get(field).and_then(Json::as_boolean) == Some(value)
     }
 
     /// The entries of a list.
-    pub(crate) fn values(&self, field: &str) -> &'a [Value] {
-        self.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    pub(crate) fn values(&self, field: &str) -> &'a [Json] {
+        self.get(field).and_then(Json::as_list).unwrap_or_default()
     }
 
     /// The entries of a list, each with its place.
-    pub(crate) fn items<'n>(&'n self, field: &'n str) -> impl Iterator<Item = (Place<'n>, &'a Value)> {
+    pub(crate) fn items<'n>(&'n self, field: &'n str) -> impl Iterator<Item = (Place<'n>, &'a Json)> {
         let place = move |index| Place::FieldEntry(&self.place, field, index);
         self.values(field).iter().enumerate().map(move |(index, item)| (place(index), item))
     }
 
     /// The texts of a list, each with its place.
     pub(crate) fn texts<'n>(&'n self, field: &'n str) -> impl Iterator<Item = (Place<'n>, &'a str)> {
-        self.items(field).filter_map(|(place, item)| Some((place, item.as_str()?)))
+        self.items(field).filter_map(|(place, item)| Some((place, item.as_text()?)))
     }
 
     /// The objects of a field: those of a list, or the one that there is.
@@ -74,12 +72,10 @@ impl<'a> Node<'a> {
         found.into_iter().flat_map(|(field, value)| self.nodes_in(field, value))
     }
 
-    fn nodes_in<'n>(&'n self, field: &'static Field, value: &'n Value) -> impl Iterator<Item = Node<'n>> {
+    fn nodes_in<'n>(&'n self, field: &'static Field, value: &'n Json) -> impl Iterator<Item = Node<'n>> {
         let (schema, values) = match &field.kind {
             Kind::Struct(schema) => (Some(*schema), slice::from_ref(value)),
-            Kind::List(Item::Struct(schema), _) => {
-                (Some(*schema), value.as_array().map_or(&[][..], Vec::as_slice))
-            }
+            Kind::List(Item::Struct(schema), _) => (Some(*schema), value.as_list().unwrap_or_default()),
             _ => (None, &[][..]),
         };
         let place = |index| match field.kind {

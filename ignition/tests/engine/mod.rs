@@ -139,7 +139,7 @@ fn programs(folder: &Path) -> [PathBuf; 5] {
 /// A config as the engine keeps it: of spec 3.3, with the special bits of modes cleared, which it does on the way to its
 /// experimental version.
 pub(crate) fn as_kept(document: &Document) -> Document {
-    let mut config: Value = document.root().clone().into();
+    let mut config = document.to_value();
     for list in ["files", "directories"] {
         let nodes = config["storage"].get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
         for mode in nodes.filter_map(|node| node.get_mut("mode")) {
@@ -151,7 +151,7 @@ pub(crate) fn as_kept(document: &Document) -> Document {
 
 /// A parent that asks for a child to be merged at boot.
 pub(crate) fn asking(parent: &Document, child: &Document) -> String {
-    let mut config: Value = parent.root().clone().into();
+    let mut config = parent.to_value();
     let escaped: String = child.to_string().bytes().map(|byte| format!("%{byte:02X}")).collect();
     config["ignition"]["config"]["merge"] =
         iter::once(serde_json::json!({"source": format!("data:,{escaped}")})).collect();

@@ -260,7 +260,7 @@ pub(crate) fn mode(file: &Value) -> String {
 
 /// What the entries of a list are called.
 pub(crate) fn list(config: &Document, pointer: &str, key: &str) -> Vec<String> {
-    let root: Value = config.root().clone().into();
+    let root = config.to_value();
     let list = root.pointer(pointer).and_then(Value::as_array).cloned().unwrap_or_default();
     list.iter().map(|item| item[key].as_str().unwrap().to_owned()).collect()
 }
@@ -273,7 +273,8 @@ pub(crate) fn hostile(good: &'static str) -> impl Strategy<Value = String> {
 
 /// What a file of a config holds, its appended parts included.
 pub(crate) fn contents(config: &Document, path: &str) -> Option<Vec<u8>> {
-    let file = config.root()["storage"]["files"].as_array()?.iter().find(|file| file["path"] == path)?;
+    let root = config.to_value();
+    let file = root["storage"]["files"].as_array()?.iter().find(|file| file["path"] == path)?;
     let parts = std::iter::once(&file["contents"]).chain(file["append"].as_array().into_iter().flatten());
     let sources = parts.filter_map(|part| part["source"].as_str());
     Some(sources.flat_map(|source| resource::contents(source, None).unwrap()).collect())
@@ -281,7 +282,8 @@ pub(crate) fn contents(config: &Document, path: &str) -> Option<Vec<u8>> {
 
 /// The text of a unit.
 pub(crate) fn unit(config: &Document, name: &str) -> String {
-    let units: &[Value] = config.root()["systemd"]["units"].as_array().unwrap();
+    let root = config.to_value();
+    let units: &[Value] = root["systemd"]["units"].as_array().unwrap();
     let unit = units.iter().find(|unit| unit["name"] == name).unwrap();
     unit["contents"].as_str().unwrap().to_owned()
 }

@@ -8,7 +8,6 @@ use clap::Args;
 use ignition::document::{Document, Parsed};
 use ignition::summary::Summary;
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 use crate::cli::input::Text;
 use crate::cli::output::{print_bytes, print_json};
@@ -27,7 +26,7 @@ pub(in crate::cli) struct Show {
 #[derive(Serialize)]
 struct Shown<'a> {
     summary: Summary,
-    config: &'a Map<String, Value>,
+    config: &'a Document,
 }
 
 impl Show {
@@ -36,7 +35,7 @@ impl Show {
         let parsed = Document::parse(&text.bytes)?;
         let summary = Summary::from(&parsed);
         if self.json {
-            print_json(&Shown { summary, config: parsed.document.root() })?;
+            print_json(&Shown { summary, config: &parsed.document })?;
         } else {
             print_bytes(to_text(&text.name, &summary, &parsed)?.as_bytes())?;
         }

@@ -118,9 +118,7 @@ impl Inventory {
         self.made_from(record, move |record, inputs, inventory| {
             let networks = inputs.networks(inventory.keyfiles()).map_err(refused)?;
             let composed = inputs.config(kind, &networks).map_err(refused)?;
-            let json = serde_json::to_vec(composed.config.root())
-                .map_err(|error| Refusal::internal(error.to_string()))?;
-            Ok(File::new("discovery.ign", json, record))
+            Ok(File::new("discovery.ign", composed.config.to_json(), record))
         })
         .await
     }
