@@ -23,6 +23,7 @@ mod options;
 mod plot;
 mod process;
 mod random;
+mod raw;
 mod report;
 mod scale;
 mod servers;
@@ -52,18 +53,21 @@ fn main() -> ExitCode {
 
 /// Two runs that differ are no error, and no success either: as `diff` does.
 fn run(options: &Options) -> Result<ExitCode> {
+    interrupt::watch()?;
     if let Some(Mode::Scale(options)) = &options.mode {
         return scale(options);
     }
     if let [first, second] = options.compare.as_slice() {
-        let found = compare::compare(&Report::open(first)?, &Report::open(second)?);
+        let found = compare::compare(&raw::open(first)?, &raw::open(second)?);
         show(&found.text());
         return Ok(if found.differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
-    interrupt::watch()?;
-    let report = bench::run(options)?;
+    let report: Report = match &options.from {
+        Some(path) => raw::open(path)?,
+        None => bench::run(options)?,
+    };
     if let Some(path) = &options.json {
-        report.save(path)?;
+        raw::save(path, &report)?;
     }
     if let Some(docs) = &options.write {
         report.write(docs)?;
@@ -73,10 +77,12 @@ fn run(options: &Options) -> Result<ExitCode> {
 }
 
 fn scale(options: &ScaleOptions) -> Result<ExitCode> {
-    interrupt::watch()?;
-    let report = scale::run(options)?;
+    let report = match &options.from {
+        Some(path) => raw::open(path)?,
+        None => scale::run(options)?,
+    };
     if let Some(path) = &options.json {
-        report.save(path)?;
+        raw::save(path, &report)?;
     }
     if let Some(docs) = &options.write {
         report.write(docs)?;

@@ -66,6 +66,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 
+    /// Measure nothing; take the figures from a file of --json
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    pub(crate) from: Option<PathBuf>,
+
     /// Write tables and plots into the page performance.md of this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) write: Option<PathBuf>,
@@ -112,6 +116,10 @@ pub(crate) struct ScaleOptions {
     /// Write all raw figures to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+
+    /// Measure nothing; take the figures from a file of --json
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    pub(crate) from: Option<PathBuf>,
 
     /// Write tables and plots into the page scale.md of this folder
     #[arg(long, value_name = "DIR")]

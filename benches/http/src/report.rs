@@ -42,22 +42,6 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// # Errors
-    ///
-    /// When the file cannot be read, or is none of these.
-    pub(crate) fn open(path: &Path) -> Result<Self> {
-        let about = || format!("reading {}", path.display());
-        serde_json::from_str(&fs::read_to_string(path).with_context(about)?).with_context(about)
-    }
-
-    /// # Errors
-    ///
-    /// When it cannot be written.
-    pub(crate) fn save(&self, path: &Path) -> Result<()> {
-        let text = serde_json::to_string_pretty(self)? + "\n";
-        fs::write(path, text).with_context(|| format!("writing {}", path.display()))
-    }
-
     /// Tables of everything, below a line that says how they came about.
     pub(crate) fn markdown(&self) -> String {
         let mut text = self.conditions();
@@ -233,6 +217,7 @@ fn capitalised(name: &str) -> String {
 pub(crate) mod tests {
     use super::*;
     use crate::figures::{Better, Measure};
+    use crate::raw;
 
     /// A run that was never made.
     pub(crate) fn example() -> Report {
@@ -301,10 +286,10 @@ pub(crate) mod tests {
     fn a_report_is_the_same_after_json() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json");
-        example().save(&path).unwrap();
-        assert_eq!(Report::open(&path).unwrap(), example());
+        raw::save(&path, &example()).unwrap();
+        assert_eq!(raw::open::<Report>(&path).unwrap(), example());
         fs::write(&path, "{}").unwrap();
-        assert!(Report::open(&path).is_err());
+        assert!(raw::open::<Report>(&path).is_err());
     }
 
     #[test]

@@ -129,14 +129,6 @@ pub(crate) fn grouped(count: u64) -> String {
 }
 
 impl Report {
-    /// # Errors
-    ///
-    /// When it cannot be written.
-    pub(crate) fn save(&self, path: &Path) -> Result<()> {
-        let text = serde_json::to_string_pretty(self)? + "\n";
-        fs::write(path, text).with_context(|| format!("writing {}", path.display()))
-    }
-
     /// A table of each axis, below a line that says how they came about.
     pub(crate) fn markdown(&self) -> String {
         let mut text = format!(
@@ -171,6 +163,7 @@ impl Report {
 pub(crate) mod tests {
     use super::*;
     use crate::measure::lower;
+    use crate::raw;
     use crate::report::tests::{assert_golden, example as other};
     use crate::scale::probe::{higher, mib};
 
@@ -230,9 +223,8 @@ pub(crate) mod tests {
     fn a_report_is_the_same_after_json() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json");
-        example().save(&path).unwrap();
-        let text = fs::read_to_string(&path).unwrap();
-        assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), example());
+        raw::save(&path, &example()).unwrap();
+        assert_eq!(raw::open::<Report>(&path).unwrap(), example());
     }
 
     #[test]
