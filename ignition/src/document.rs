@@ -262,7 +262,7 @@ impl Reader {
         };
         let mut unknown = HashSet::new();
         let mut known: Vec<&Field> = Vec::with_capacity(schema.fields.len());
-        let mut object = Object::with_capacity(given.len());
+        let mut object = Object::with_capacity(given.len().min(schema.fields.len()));
         for (key, json) in given {
             let place = Place::Field(place, &key);
             let is_new = match self.field(schema, &key, place) {
