@@ -76,6 +76,11 @@ impl Validators<'_> {
     }
 }
 
+/// Whether a request makes any condition.
+pub(super) fn is_there_any(headers: &HeaderMap) -> bool {
+    headers.keys().any(|name| name.as_str().starts_with("if-"))
+}
+
 /// Whether a client says that it has what an entity tag stands for, and wants it only if it is another now.
 pub(in crate::http) fn is_known(headers: &HeaderMap, etag: &str) -> bool {
     TagList::of(headers, header::IF_NONE_MATCH).is_some_and(|tags| tags.has_weakly(etag))

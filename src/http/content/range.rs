@@ -12,6 +12,9 @@ use axum::http::{HeaderMap, header};
 /// memory, and some disk accesses where the base is not in memory.
 pub const MAX_RANGES: usize = 64;
 
+/// What comes before ranges of bytes.
+const UNIT: &[u8] = b"bytes=";
+
 /// What a client asks for: ranges of bytes, in its order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RangeRequest(Vec<RangeSpec>);
@@ -58,19 +61,18 @@ impl RangeRequest {
         if values.next().is_some() {
             return None;
         }
-        Self::parse(value.to_str().ok()?)
+        Self::parse(value)
     }
 
     /// Reads the value of a header. More than [`MAX_RANGES`] are as good as none.
-    #[must_use]
-    pub fn parse(value: &str) -> Option<Self> {
-        let (unit, set) = value.split_at_checked("bytes=".len())?;
-        if !unit.eq_ignore_ascii_case("bytes=") {
+    pub fn parse(value: impl AsRef<[u8]>) -> Option<Self> {
+        let (unit, set) = value.as_ref().split_at_checked(UNIT.len())?;
+        if !unit.eq_ignore_ascii_case(UNIT) {
             return None;
         }
         let mut specs = Vec::with_capacity(1);
         // Lists may have empty elements (RFC 9110, 5.6.1.2).
-        for element in set.split(',').map(str::trim_ascii) {
+        for element in set.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
             if element.is_empty() {
                 continue;
             }
@@ -109,26 +111,27 @@ impl RangeRequest {
 
 impl RangeSpec {
     /// Reads `first-`, `first-last` or `-length`, with no blanks in it.
-    fn parse(text: &str) -> Option<Self> {
-        let (first, last) = text.split_once('-')?;
-        let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-        if !are_digits(first) || !are_digits(last) {
-            return None;
-        }
-        match (first, last) {
-            ("", "") => None,
-            ("", len) => Some(Self::Last(number(len))),
-            (first, "") => Some(Self::From(number(first))),
-            (first, last) => match (number(first), number(last)) {
+    fn parse(text: &[u8]) -> Option<Self> {
+        let dash = text.iter().position(|byte| *byte == b'-')?;
+        let (before, after) = (text.get(..dash)?, text.get(dash + 1..)?);
+        let (first, last) = (number(before)?, number(after)?);
+        match (before.is_empty(), after.is_empty()) {
+            (true, true) => None,
+            (true, false) => Some(Self::Last(last)),
+            (false, true) => Some(Self::From(first)),
+            (false, false) => {
                 // Past the end of everything, one may be before the other all the same.
-                (u64::MAX, u64::MAX) if order(first, last) == Ordering::Greater => None,
-                (first, last) => (first <= last).then_some(Self::Between(first, last)),
-            },
+                let are_in_order = match (first, last) {
+                    (u64::MAX, u64::MAX) => order(before, after) != Ordering::Greater,
+                    (first, last) => first <= last,
+                };
+                are_in_order.then_some(Self::Between(first, last))
+            }
         }
     }
 
     /// What this is of a representation of `len` bytes; `None` where nothing.
-    fn select(self, len: u64) -> Option<ByteRange> {
+    pub(super) fn select(self, len: u64) -> Option<ByteRange> {
         let end = len.checked_sub(1)?;
         let (first, last) = match self {
             Self::Between(first, last) => (first, last.min(end)),
@@ -140,14 +143,21 @@ impl RangeSpec {
     }
 }
 
-/// The number that digits stand for. What does not fit is past the end of everything, as is the number given for it.
-fn number(digits: &str) -> u64 {
-    digits.parse().unwrap_or(u64::MAX)
+/// The number that digits stand for; `None` where something else is among them. What does not fit is past the end of
+/// everything, as is the number given for it.
+fn number(digits: &[u8]) -> Option<u64> {
+    digits.iter().try_fold(0_u64, |number, byte| {
+        let digit = byte.checked_sub(b'0').filter(|digit| *digit <= 9)?;
+        Some(number.saturating_mul(10).saturating_add(digit.into()))
+    })
 }
 
 /// Compares two numbers of any length.
-fn order(a: &str, b: &str) -> Ordering {
-    let [a, b] = [a, b].map(|digits| digits.trim_start_matches('0'));
+fn order(a: &[u8], b: &[u8]) -> Ordering {
+    let [a, b] = [a, b].map(|digits| {
+        let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
+        digits.get(zeros..).unwrap_or_default()
+    });
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::http::uri::PathAndQuery;
-use axum::http::{Method, Request, Response, header};
+use axum::http::{HeaderMap, Method, Request, Response, header};
 
 use super::inputs::Current;
 use super::plans::Planned;
@@ -99,10 +99,7 @@ impl ImageServer {
         now: Instant,
     ) -> Option<Response<Body>> {
         let headers = request.headers();
-        if !matches!(*request.method(), Method::GET | Method::HEAD)
-            || headers.contains_key(header::AUTHORIZATION)
-            || headers.contains_key(header::ORIGIN)
-        {
+        if !matches!(*request.method(), Method::GET | Method::HEAD) || tells_who_asks(headers) {
             return None;
         }
         let url = request.uri().path_and_query()?;
@@ -138,7 +135,7 @@ impl ImageServer {
         planned: &Arc<Planned>,
         (trace, meter): (Option<&Arc<Trace>>, &Meter),
     ) {
-        if asked.headers.contains_key(header::AUTHORIZATION) || asked.headers.contains_key(header::ORIGIN) {
+        if tells_who_asks(&asked.headers) {
             return;
         }
         let Some(url) = asked.uri.path_and_query() else { return };
@@ -153,4 +150,9 @@ impl ImageServer {
             meter: meter.clone(),
         });
     }
+}
+
+/// Whether a request has a header that says who asks, or from where.
+fn tells_who_asks(headers: &HeaderMap) -> bool {
+    headers.keys().any(|name| [header::AUTHORIZATION, header::ORIGIN].contains(name))
 }
