@@ -10,11 +10,9 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use serde_json::{Value, json};
-
 use crate::builder::{FileMode, UnitState};
 use crate::discovery::overrides::{apply, checked};
-use crate::discovery::parts::{Parts, source};
+use crate::discovery::parts::{Parts, resource};
 use crate::discovery::{
     CertificateBundle, ComposeError, Composed, HostName, HttpUrl, InputError, Override, Token, is_host_name,
 };
@@ -164,17 +162,16 @@ impl Endpoint {
             name: "Authorization".to_owned(),
             value: format!("Bearer {}", token.reveal()),
         });
-        let headers: Vec<Value> = token
-            .chain(self.headers.iter().cloned())
-            .map(|Header { name, value }| json!({"name": name, "value": value}))
-            .collect();
-        let authorities: Vec<Value> =
-            self.authority.iter().map(|pem| json!({"source": source(pem.as_pem().as_bytes())})).collect();
+        let headers = token.chain(self.headers.iter().cloned());
+        let headers = headers
+            .map(|Header { name, value }| Json::object([("name", name.into()), ("value", value.into())]));
+        let merged = [("source", self.url()?.into()), ("httpHeaders", Json::List(headers.collect()))];
+        let config = Json::object([("merge", Json::List(vec![Json::object(merged)]))]);
+        let authorities = self.authority.iter().map(|pem| resource(pem.as_pem().as_bytes())).collect();
+        let tls = Json::object([("certificateAuthorities", Json::List(authorities))]);
         let mut parts = Parts::default();
-        parts
-            .ignition
-            .insert("config".to_owned(), json!({"merge": [{"source": self.url()?, "httpHeaders": headers}]}));
-        parts.ignition.insert("security".to_owned(), json!({"tls": {"certificateAuthorities": authorities}}));
+        parts.ignition.set("config", config);
+        parts.ignition.set("security", Json::object([("tls", tls)]));
         checked(document(parts)?)
     }
 }
@@ -289,6 +286,8 @@ fn point_to(config: &mut Document, pool: &Pool) -> Result<(), InputError> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
     use crate::resource;
 

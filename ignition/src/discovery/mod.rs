@@ -64,10 +64,10 @@ pub use url::HttpUrl;
 use agent::AgentStart;
 use ironic::IronicMachine;
 use parts::Parts;
-use serde_json::{Map, json};
 
 use crate::builder::{FileMode, UnitState};
 use crate::document::Document;
+use crate::json::Json;
 use crate::network::IgnitionFiles;
 use crate::report::Report;
 use crate::spec::Spec;
@@ -251,12 +251,13 @@ impl Discovery {
         }
         /// What no password hashes to.
         const LOCKED: &str = "!";
-        parts.users.push(json!({
-            "name": "core",
-            "passwordHash": password_hash.as_ref().map_or(LOCKED, PasswordHash::reveal),
-            "sshAuthorizedKeys": ssh_keys.as_slice(),
-            "groups": ["sudo"],
-        }));
+        let hash = password_hash.as_ref().map_or(LOCKED, PasswordHash::reveal);
+        parts.users.push(Json::object([
+            ("name", "core".into()),
+            ("passwordHash", hash.to_owned().into()),
+            ("sshAuthorizedKeys", Json::texts(ssh_keys.as_slice())),
+            ("groups", Json::List(vec!["sudo".into()])),
+        ]));
     }
 
     fn add_proxies(&self, parts: &mut Parts) {
@@ -267,7 +268,7 @@ impl Discovery {
         proxies.add_environment(parts);
         parts.file("/etc/profile.d/proxy.sh", FileMode::PUBLIC, proxies.to_profile());
         if proxies.is_used() {
-            parts.ignition = Map::from_iter([("proxy".to_owned(), proxies.to_ignition())]);
+            parts.ignition.set("proxy", proxies.to_ignition());
         }
     }
 

@@ -5,22 +5,21 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use serde_json::{Map, Value, json};
 
 use super::certificate::CertificateBundle;
 use super::escape;
 use crate::builder::{FileMode, UnitState};
 use crate::document::{Document, ReadError};
-use crate::json::Json;
+use crate::json::{Json, Object};
 use crate::spec::Spec;
 
 /// What a config consists of.
 #[derive(Default)]
 pub(crate) struct Parts {
-    pub(crate) ignition: Map<String, Value>,
-    pub(crate) users: Vec<Value>,
+    pub(crate) ignition: Object,
+    pub(crate) users: Vec<Json>,
     files: Vec<Json>,
-    units: Vec<Value>,
+    units: Vec<Json>,
 }
 
 impl Parts {
@@ -49,47 +48,50 @@ impl Parts {
 
     /// Writes a unit.
     pub(crate) fn unit(&mut self, name: &str, state: UnitState, contents: &str) {
-        let enabled = state == UnitState::Enabled;
-        self.units.push(json!({"name": name, "enabled": enabled, "contents": contents}));
+        self.units.push(Json::object([
+            ("name", name.to_owned().into()),
+            ("enabled", Json::Boolean(state == UnitState::Enabled)),
+            ("contents", contents.to_owned().into()),
+        ]));
     }
 
     /// Enables a unit of the system.
     pub(crate) fn enable(&mut self, name: &str) {
-        self.units.push(json!({"name": name, "enabled": true}));
+        self.units.push(Json::object([("name", name.to_owned().into()), ("enabled", Json::Boolean(true))]));
     }
 
     /// Adds to a unit, whoever writes it.
     pub(crate) fn dropin(&mut self, unit: &str, name: &str, contents: &str) {
-        let dropins = json!([{"name": name, "contents": contents}]);
-        let known = self.units.iter_mut().filter_map(Value::as_object_mut);
-        match known.into_iter().find(|it| it.get("name").is_some_and(|name| name == unit)) {
-            Some(known) => {
-                known.insert("dropins".to_owned(), dropins);
-            }
-            None => self.units.push(json!({"name": unit, "dropins": dropins})),
+        let dropin =
+            Json::object([("name", name.to_owned().into()), ("contents", contents.to_owned().into())]);
+        let dropins = Json::List(vec![dropin]);
+        let is_it = |it: &Json| it.get("name").and_then(Json::as_text).is_some_and(|name| name == unit);
+        match self.units.iter_mut().find(|it| is_it(it)) {
+            Some(Json::Object(known)) => known.set("dropins", dropins),
+            _ => self.units.push(Json::object([("name", unit.to_owned().into()), ("dropins", dropins)])),
         }
     }
 
     /// The config.
     pub(crate) fn into_document(self, spec: Spec) -> Result<Document, ReadError> {
         let mut ignition = self.ignition;
-        ignition.insert("version".to_owned(), spec.as_str().into());
+        ignition.set("version", spec.as_str().into());
         Document::of_json(Json::object([
-            ("ignition", Value::Object(ignition).into()),
-            ("passwd", Json::object([("users", Value::Array(self.users).into())])),
+            ("ignition", ignition.into()),
+            ("passwd", Json::object([("users", Json::List(self.users))])),
             ("storage", Json::object([("files", Json::List(self.files))])),
-            ("systemd", Json::object([("units", Value::Array(self.units).into())])),
+            ("systemd", Json::object([("units", Json::List(self.units))])),
         ]))
     }
 }
 
-/// Contents as the resource of a file.
-fn resource(contents: &[u8]) -> Json {
+/// Contents as a resource, as files have it.
+pub(crate) fn resource(contents: &[u8]) -> Json {
     Json::object([("source", source(contents).into())])
 }
 
 /// Contents as a `data:` URL: text stays legible and packs well, all else is base64.
-pub(crate) fn source(contents: &[u8]) -> String {
+fn source(contents: &[u8]) -> String {
     match std::str::from_utf8(contents) {
         Ok(text) => escape::data_url(text),
         Err(_) => format!("data:;base64,{}", BASE64.encode(contents)),
@@ -119,7 +121,7 @@ mod tests {
         let root = document.to_value();
         let units = root["systemd"]["units"].as_array().unwrap();
         assert_eq!(units[0]["dropins"][0]["contents"], "[Unit]\nC=d\n");
-        assert_eq!((units.len(), &units[1]["name"]), (2, &json!("b.service")));
+        assert_eq!((units.len(), &units[1]["name"]), (2, &"b.service".into()));
     }
 
     proptest! {

@@ -6,13 +6,12 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use serde_json::{Map, Value, json};
-
 use super::escape;
 use super::input::{InputError, is_host_name};
 use super::parts::Parts;
 use super::url::HttpUrl;
 use crate::builder::FileMode;
+use crate::json::Json;
 
 const NO_PROXY: &str = "proxy.no_proxy";
 
@@ -100,13 +99,15 @@ impl Proxies {
     }
 
     /// The value of `ignition.proxy`.
-    pub(crate) fn to_ignition(&self) -> Value {
-        let url = |url: &Option<HttpUrl>| url.as_ref().map(|url| Value::from(url.as_str()));
-        let fields = [("httpProxy", url(&self.http)), ("httpsProxy", url(&self.https))];
-        let mut proxy: Map<String, Value> =
-            fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
-        proxy.insert("noProxy".to_owned(), json!(self.none_for));
-        proxy.into()
+    pub(crate) fn to_ignition(&self) -> Json {
+        let url = |url: &Option<HttpUrl>| url.as_ref().map(|url| Json::from(url.as_str().to_owned()));
+        let fields = [
+            ("httpProxy", url(&self.http)),
+            ("httpsProxy", url(&self.https)),
+            ("noProxy", Some(Json::texts(&self.none_for))),
+        ];
+        let given = fields.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        Json::Object(given.collect())
     }
 
     /// The file for `EnvironmentFile=` of units, if there are any proxies.
@@ -224,8 +225,8 @@ mod tests {
     fn proxies_come_in_four_forms() {
         let proxies = Proxies::parse("http://u%40x:p$'@10.0.0.1:3128", "", ".lab,10.0.0.0/8").unwrap();
         assert_eq!(
-            proxies.to_ignition(),
-            json!({"httpProxy": "http://u%40x:p$'@10.0.0.1:3128", "noProxy": [".lab", "10.0.0.0/8"]})
+            serde_json::to_string(&proxies.to_ignition()).unwrap(),
+            r#"{"httpProxy":"http://u%40x:p$'@10.0.0.1:3128","noProxy":[".lab","10.0.0.0/8"]}"#
         );
         let file = proxies.to_environment_file();
         assert!(file.starts_with("HTTP_PROXY=\"http://u%40x:p\\$'@10.0.0.1:3128\"\nhttp_proxy="), "{file}");

@@ -3,8 +3,6 @@
 //! Such a config mostly is for one machine, whose name and network are in it. `docs/discovery.md` goes through it file by
 //! file, and tells what the controller does otherwise that makes such configs elsewhere.
 
-use serde_json::json;
-
 use super::{Ironic, IronicMachine};
 use crate::builder::FileMode;
 use crate::discovery::agent::add_pull_script;
@@ -20,6 +18,7 @@ use crate::discovery::ssh::SshKeys;
 use crate::discovery::time::TimeSources;
 use crate::discovery::url::{HttpUrl, masked};
 use crate::discovery::{DHCP_IDENTITY, network};
+use crate::json::Json;
 use crate::network::IgnitionFiles;
 use crate::report::Report;
 use crate::spec::Spec;
@@ -133,7 +132,8 @@ impl StandaloneIronic {
         }
         let keys = self.ssh_keys.as_slice();
         if !keys.is_empty() {
-            parts.users.push(json!({"name": "core", "sshAuthorizedKeys": keys}));
+            let user = [("name", "core".into()), ("sshAuthorizedKeys", Json::texts(keys))];
+            parts.users.push(Json::object(user));
         }
     }
 
