@@ -1,5 +1,6 @@
 //! Statements that read records.
 
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 use uuid::Uuid;
@@ -74,7 +75,8 @@ fn select_all(filter: Filter) -> AnyQuery {
 }
 
 pub(super) async fn list(pool: &AnyPool, filter: Filter) -> Result<Vec<Row>, sqlx::Error> {
-    select_all(filter).fetch_all(pool).await?.iter().map(|row| record(filter.kind, row)).collect()
+    // One by one: a row as the driver has it takes more memory than what becomes of it.
+    select_all(filter).fetch(pool).map(|row| record(filter.kind, &row?)).try_collect().await
 }
 
 /// A statement that finds one of the records of a filter.
