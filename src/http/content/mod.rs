@@ -28,7 +28,7 @@ pub(crate) use body::PlanBody;
 pub(in crate::http) use conditional::is_known;
 use conditional::{Outcome, Validators};
 use multipart::Parts;
-use range::{ByteRange, RangeRequest, RangeSpec, Selection};
+use range::{ByteRange, RangeRequest, Selection};
 
 /// Clients may keep what they got, and ask each time whether it is still the same. Others in between may not: images have
 /// secrets in them.
@@ -38,8 +38,9 @@ const PUBLIC: HeaderValue = HeaderValue::from_static("public, no-cache");
 /// The media type of what has none that a header could hold.
 const OCTETS: HeaderValue = HeaderValue::from_static("application/octet-stream");
 
-/// What also an answer without bytes says of those that there are.
-const IDENTITY: [HeaderName; 3] = [header::CACHE_CONTROL, header::ETAG, header::LAST_MODIFIED];
+/// Headers as they are kept. Maps, one for each image, would not only take more themselves: with 2,000 images they were 250 MiB,
+/// as memory between them could not be given back.
+type Headers = Box<[(HeaderName, HeaderValue)]>;
 
 /// A representation: bytes with an identity.
 #[derive(Debug, Clone)]
@@ -49,9 +50,10 @@ pub struct Content {
     modified: DateTime<Utc>,
     media_type: &'static str,
     file_name: Option<String>,
-    /// What an answer says that has all of it in it, as one range. Other answers say other ranges and lengths; they begin
-    /// with a copy, which takes a fraction of the time in which these were put together.
-    told: HeaderMap,
+    /// What answers say of it.
+    identity: Headers,
+    /// What those say besides that have bytes in them.
+    description: Headers,
 }
 
 impl Content {
@@ -66,26 +68,27 @@ impl Content {
         file_name: Option<String>,
     ) -> Self {
         let modified = changed_at.trunc_subsecs(0);
-        let len = plan.len();
-        let everything = RangeSpec::From(0).select(len).and_then(|range| content_range(range, len));
-        let told = [
+        let identity = [
             (header::CACHE_CONTROL, Some(PRIVATE)),
             (header::ETAG, HeaderValue::from_str(&etag).ok()),
             (header::LAST_MODIFIED, conditional::date_value(modified)),
+        ];
+        let description = [
             (header::ACCEPT_RANGES, Some(HeaderValue::from_static("bytes"))),
             (header::CONTENT_DISPOSITION, file_name.as_deref().and_then(disposition::attachment)),
             (header::CONTENT_TYPE, Some(HeaderValue::from_str(media_type).unwrap_or(OCTETS))),
-            (header::CONTENT_LENGTH, Some(len.into())),
-            (header::CONTENT_RANGE, everything),
         ];
-        let told = told.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-        Self { plan, etag, modified, media_type, file_name, told }
+        let [identity, description] = [identity, description]
+            .map(|told| told.into_iter().filter_map(|(name, value)| Some((name, value?))).collect());
+        Self { plan, etag, modified, media_type, file_name, identity, description }
     }
 
     /// The same without secrets in it: a cache that many share may keep it as well.
     #[must_use]
     pub fn public(mut self) -> Self {
-        self.told.insert(header::CACHE_CONTROL, PUBLIC);
+        for (_, value) in self.identity.iter_mut().filter(|(name, _)| name == header::CACHE_CONTROL) {
+            *value = PUBLIC;
+        }
         self
     }
 
@@ -206,20 +209,16 @@ impl Content {
             }
         };
         // Also where the client should have it from an earlier answer: real ones take it from the last one they saw.
-        let mut headers = self.told.clone();
+        let mut headers = map([&self.identity, &self.description]);
         let (status, len_told, body) = match selection {
             Selection::Unsatisfiable => return Ok(self.unsatisfiable()),
-            Selection::Whole => {
-                headers.remove(header::CONTENT_RANGE);
-                (StatusCode::OK, len, body_of(0..len)?)
-            }
+            Selection::Whole => (StatusCode::OK, len, body_of(0..len)?),
             Selection::One(range) => {
                 put(&mut headers, header::CONTENT_RANGE, content_range(range, len));
                 (StatusCode::PARTIAL_CONTENT, range.len(), body_of(range.bounds())?)
             }
             Selection::Several(ranges) => {
                 let Parts { pieces, media_type } = Parts::new(&ranges, self.media_type, len);
-                headers.remove(header::CONTENT_RANGE);
                 put(&mut headers, header::CONTENT_TYPE, media_type);
                 let body = PlanBody::new(Arc::clone(&self.plan), pieces, mode)?;
                 (StatusCode::PARTIAL_CONTENT, body.left(), AnswerBody::Plan(body))
@@ -235,9 +234,7 @@ impl Content {
     fn not_modified(&self) -> Response<AnswerBody> {
         let mut response = Response::new(AnswerBody::Untold);
         *response.status_mut() = StatusCode::NOT_MODIFIED;
-        let identity = IDENTITY.map(|name| (self.told.get(&name).cloned(), name));
-        let identity = identity.into_iter().filter_map(|(value, name)| Some((name, value?)));
-        *response.headers_mut() = identity.collect();
+        *response.headers_mut() = map([&self.identity]);
         response
     }
 
@@ -271,6 +268,16 @@ fn content_range(range: ByteRange, len: u64) -> Option<HeaderValue> {
     }
     let unused = rest.len();
     HeaderValue::from_bytes(text.get(..MOST - unused)?).ok()
+}
+
+/// A map of what is kept, with room for two more.
+fn map<const N: usize>(kept: [&Headers; N]) -> HeaderMap {
+    let len: usize = kept.iter().map(|headers| headers.len()).sum();
+    let mut map = HeaderMap::with_capacity(len + 2);
+    for (name, value) in kept.into_iter().flatten() {
+        map.insert(name, value.clone());
+    }
+    map
 }
 
 fn put(headers: &mut HeaderMap, name: HeaderName, value: Option<HeaderValue>) {

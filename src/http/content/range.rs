@@ -131,7 +131,7 @@ impl RangeSpec {
     }
 
     /// What this is of a representation of `len` bytes; `None` where nothing.
-    pub(super) fn select(self, len: u64) -> Option<ByteRange> {
+    fn select(self, len: u64) -> Option<ByteRange> {
         let end = len.checked_sub(1)?;
         let (first, last) = match self {
             Self::Between(first, last) => (first, last.min(end)),
