@@ -65,6 +65,7 @@ impl RangeRequest {
     }
 
     /// Reads the value of a header. More than [`MAX_RANGES`] are as good as none.
+    #[must_use]
     pub fn parse(value: impl AsRef<[u8]>) -> Option<Self> {
         let (unit, set) = value.as_ref().split_at_checked(UNIT.len())?;
         if !unit.eq_ignore_ascii_case(UNIT) {
