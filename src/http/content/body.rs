@@ -22,9 +22,11 @@ use isogen::{Extent, Plan, Residency, Segment, Source, Stamp};
 use super::pool::{self, BUFFER_LEN};
 use super::residency::Read;
 
-/// The most mapped bytes that are given away at once, and the unit in which they are brought into memory. hyper writes what
-/// it has as soon as this is more than 400 KiB; larger frames save few calls and make clients wait longer for cold ones.
+/// The unit in which bytes are brought into memory: larger ones make clients wait longer for cold ones.
 const FRAME_LEN: u64 = 1 << 20;
+/// Mapped frames that are in memory are given away together until there are so many bytes, for the kernel to take in one write.
+/// With writes of one frame, streams of several clients take an eighth more of the processor.
+const MAPPED_LEN: u64 = 4 << 20;
 /// How far behind a cold frame the kernel is told to read.
 const ANNOUNCED_LEN: u64 = 2 * FRAME_LEN;
 /// Zeros, for all segments of them. Short enough to stay in a cache of the processor.
@@ -230,7 +232,9 @@ impl Base {
             self.in_memory = frame.offset()..frame.end();
         }
         match &self.way {
-            Way::Mapped(mapped) => slice(mapped, frame).map(Next::Bytes),
+            Way::Mapped(mapped) => {
+                slice(mapped, beginning_in_memory(source, extent, frame)?).map(Next::Bytes)
+            }
             Way::Read | Way::ReadBeside => pool::read(source, cut(frame, BUFFER_LEN)).map(Next::Bytes),
         }
     }
@@ -253,6 +257,19 @@ impl Base {
 /// them.
 fn first_frame(extent: Extent) -> Extent {
     cut(extent, FRAME_LEN - extent.offset() % FRAME_LEN)
+}
+
+/// The beginning of an extent that is in memory, as the first frame of it is.
+fn beginning_in_memory(source: &Source, extent: Extent, first: Extent) -> io::Result<Extent> {
+    let mut len = first.len();
+    while len < extent.len().min(MAPPED_LEN) {
+        let next = Extent::new(extent.offset() + len, FRAME_LEN.min(extent.len() - len));
+        match next {
+            Some(next) if source.residency(next)? == Residency::InMemory => len += next.len(),
+            _ => break,
+        }
+    }
+    Ok(cut(extent, len))
 }
 
 /// The beginning of an extent.

@@ -6,6 +6,11 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::task::coop;
+
+/// How much is written in the time of one operation, as tokio counts them: a task has its turn for 128 of those, and then
+/// others of its thread have theirs.
+const OPERATION_LEN: usize = 32 << 10;
 
 /// The connected end of a TCP or a unix socket.
 #[derive(Debug)]
@@ -67,6 +72,18 @@ impl Direct for Socket {
     }
 }
 
+/// Counts a large write as many operations. To tokio it is one, and a stream to a client that is fast enough would keep all
+/// others of its thread waiting for as long as 128 of them take.
+fn counted(written: Poll<io::Result<usize>>, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    if let Poll::Ready(Ok(len)) = written {
+        for _ in 0..len / OPERATION_LEN {
+            let Poll::Ready(operation) = coop::poll_proceed(context) else { break };
+            operation.made_progress();
+        }
+    }
+    written
+}
+
 impl AsyncRead for Socket {
     fn poll_read(
         self: Pin<&mut Self>,
@@ -82,10 +99,11 @@ impl AsyncRead for Socket {
 
 impl AsyncWrite for Socket {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
+        let written = match self.get_mut() {
             Self::Tcp(socket) => Pin::new(socket).poll_write(context, bytes),
             Self::Unix(socket) => Pin::new(socket).poll_write(context, bytes),
-        }
+        };
+        counted(written, context)
     }
 
     fn poll_write_vectored(
@@ -93,10 +111,11 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
+        let written = match self.get_mut() {
             Self::Tcp(socket) => Pin::new(socket).poll_write_vectored(context, slices),
             Self::Unix(socket) => Pin::new(socket).poll_write_vectored(context, slices),
-        }
+        };
+        counted(written, context)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -118,5 +137,36 @@ impl AsyncWrite for Socket {
             Self::Tcp(socket) => Pin::new(socket).poll_shutdown(context),
             Self::Unix(socket) => Pin::new(socket).poll_shutdown(context),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    /// How many writes of a length a task has its turn for.
+    async fn turn(len: usize) -> usize {
+        let mut writes = 0;
+        let turn = poll_fn(move |context| {
+            while coop::has_budget_remaining() && writes < 1000 {
+                assert!(
+                    matches!(counted(Poll::Ready(Ok(len)), context), Poll::Ready(Ok(same)) if same == len)
+                );
+                writes += 1;
+            }
+            Poll::Ready(writes)
+        });
+        tokio::spawn(turn).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn large_writes_let_others_have_their_turn_sooner() {
+        assert_eq!(turn(1 << 20).await, 4);
+        assert_eq!(turn(4 << 20).await, 1);
+        assert_eq!(turn(64 << 20).await, 1);
+        // The operation itself is counted by tokio.
+        assert_eq!(turn(2 << 10).await, 1000);
     }
 }
