@@ -21,6 +21,8 @@ const ROOTFS_LEN: u64 = 32 << 20;
 const MAX_MEMORY: u64 = 32 << 20;
 /// The same under TLS, where each has a buffer and a record.
 const MAX_MEMORY_WITH_TLS: u64 = 60 << 20;
+/// What it may need more once there were images of two thousand infra-envs, of which it remembers some.
+const MAX_MEMORY_OF_IMAGES: u64 = 48 << 20;
 
 /// The live image of a server, as a variable.
 struct OsImages(String);
@@ -46,6 +48,16 @@ fn memory(server: &Server) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     line.trim().strip_suffix(" kB").unwrap().trim().parse::<u64>().unwrap() << 10
+}
+
+/// Makes an infra-env. This is where its image is.
+fn image_of_new_infra_env(server: &Server) -> String {
+    let body = r#"{"name":"demo","pull_secret":"{\"auths\":{\"quay.io\":{\"auth\":\"dXNlcjpwYXNz\"}}}"}"#;
+    let headers = format!("Content-Type: application/json\r\nContent-Length: {}", body.len());
+    let made = server.send("POST /api/assisted-install/v2/infra-envs", &headers, body);
+    let url = made.json()["download_url"].as_str().unwrap().to_owned();
+    let path = url.split_once("://").unwrap().1.split_once('/').unwrap().1;
+    format!("/{path}")
 }
 
 /// A server of one infra-env, and the bytes of its image.
@@ -75,12 +87,7 @@ impl Images {
         let serve = ["serve", "--listen", "127.0.0.1:0"];
         let run = OsImages::of(&scratch).set(scratch.command(serve.iter().chain(options)));
         let server = Server::spawn(run.command(), 1);
-        let body = r#"{"name":"demo","pull_secret":"{\"auths\":{\"quay.io\":{\"auth\":\"dXNlcjpwYXNz\"}}}"}"#;
-        let headers = format!("Content-Type: application/json\r\nContent-Length: {}", body.len());
-        let made = server.send("POST /api/assisted-install/v2/infra-envs", &headers, body);
-        let url = made.json()["download_url"].as_str().unwrap().to_owned();
-        let path = url.split_once("://").unwrap().1.split_once('/').unwrap().1;
-        let path = format!("/{path}");
+        let path = image_of_new_infra_env(&server);
         let bytes = server.ask(&format!("GET {path}"), "").body;
         assert!(bytes[start..end] == base[start..end], "the root file system is where it was");
         Self { server, path, bytes: Arc::new(bytes), scratch }
@@ -187,6 +194,22 @@ fn a_thousand_slow_readers_over_tls_need_little_memory() {
 }
 
 /// A request has its turn until its image begins.
+#[test]
+fn images_of_many_infra_envs_leave_little_memory() {
+    let images = Images::start(&[]);
+    let before = memory(&images.server);
+    for _ in 0..2000 {
+        let path = image_of_new_infra_env(&images.server);
+        let answer = images.server.ask(&format!("GET {path}"), "Range: bytes=32768-34815");
+        assert_eq!(answer.status, 206, "{}", answer.head);
+        assert!(answer.body == images.bytes[32_768..34_816]);
+    }
+    let after = memory(&images.server);
+    println!("private memory: {} KiB before, {} KiB after 2000 images", before >> 10, after >> 10);
+    assert!(after < before + MAX_MEMORY_OF_IMAGES, "{before} before, {after} after 2000 images");
+    images.server.end();
+}
+
 #[test]
 fn readers_keep_no_request_waiting() {
     let images = Images::start(&["--max-concurrent-requests", "1"]);
