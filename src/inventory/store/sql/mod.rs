@@ -10,13 +10,13 @@ mod rows;
 mod writer;
 
 use std::path::Path;
-use std::sync::{Arc, Once};
+use std::sync::{Arc, LazyLock, Once};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use sqlx::any::AnyPoolOptions;
-use sqlx::migrate::{MigrateError, Migrator};
-use sqlx::{Any, AnyConnection, AnyPool, Connection, Executor};
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
+use sqlx::{Any, AnyConnection, AnyPool, Connection, Executor, SqlSafeStr};
 use uuid::Uuid;
 
 use super::{Changes, Filter, Key, Kind, Outcome, Row, Store, StoreError};
@@ -26,7 +26,16 @@ use place::{OwnedFile, Place, without_password};
 use writer::Writer;
 
 /// The tables, in the steps in which they came to be.
-static TABLES: Migrator = sqlx::migrate!("src/inventory/store/migrations");
+static TABLES: LazyLock<Migrator> = LazyLock::new(|| {
+    let steps = [
+        ("records", include_str!("../migrations/1_records.sql")),
+        ("token keys", include_str!("../migrations/2_token_keys.sql")),
+    ];
+    let step = |(version, (name, sql)): (i64, (&'static str, &'static str))| {
+        Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
+    };
+    Migrator::with_migrations((1..).zip(steps).map(step).collect())
+});
 
 /// A handful of connections keeps a database busy; what has to wait waits here, where it costs nothing.
 const MOST_CONNECTIONS: u32 = 10;
@@ -284,5 +293,22 @@ impl Store for SqlStore {
             writer.close().await;
             file.release();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_a_step_of_the_tables() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/inventory/store/migrations");
+        let mut files: Vec<_> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|file| file.unwrap().file_name().into_string().unwrap())
+            .collect();
+        files.sort();
+        let name = |step: &Migration| format!("{}_{}.sql", step.version, step.description.replace(' ', "_"));
+        assert_eq!(TABLES.iter().map(name).collect::<Vec<_>>(), files);
     }
 }
