@@ -193,7 +193,6 @@ fn a_thousand_slow_readers_over_tls_need_little_memory() {
     server.end();
 }
 
-/// A request has its turn until its image begins.
 #[test]
 fn images_of_many_infra_envs_leave_little_memory() {
     let images = Images::start(&[]);
@@ -210,6 +209,7 @@ fn images_of_many_infra_envs_leave_little_memory() {
     images.server.end();
 }
 
+/// A request has its turn until its image begins.
 #[test]
 fn readers_keep_no_request_waiting() {
     let images = Images::start(&["--max-concurrent-requests", "1"]);
