@@ -93,7 +93,7 @@ struct Base {
     stamp: Stamp,
     /// Whether that is long enough ago to look again.
     is_begun: bool,
-    /// The frame that was found to be in memory last, for all that is read out of it.
+    /// What was found to be in memory last, for all that is read out of it.
     in_memory: Range<u64>,
 }
 
@@ -217,25 +217,27 @@ impl PlanBody {
 impl Base {
     /// The first bytes of an extent, or what has to be waited for before there are any.
     fn next(&mut self, source: &Arc<Source>, extent: Extent) -> io::Result<Next> {
-        let frame = first_frame(extent);
-        if matches!(self.way, Way::ReadBeside) {
-            return Ok(Next::Wait(Read::of(Arc::clone(source), cut(frame, BUFFER_LEN))));
-        }
+        let most = match self.way {
+            Way::Mapped(_) => MAPPED_LEN,
+            Way::Read => FRAME_LEN,
+            Way::ReadBeside => return Ok(Next::Wait(Read::of(Arc::clone(source), cut(extent, BUFFER_LEN)))),
+        };
         self.require_unchanged(source)?;
-        let is_in_memory = self.in_memory.start <= frame.offset() && frame.end() <= self.in_memory.end;
-        if !is_in_memory {
-            if source.residency(frame)? == Residency::OnDisk {
+        let known = if self.in_memory.contains(&extent.offset()) {
+            cut(extent, self.in_memory.end.saturating_sub(extent.offset()))
+        } else {
+            let Some(found) = beginning_in_memory(source, extent, most)? else {
+                let frame = first_frame(extent);
                 let rest = extent.len() - frame.len();
                 let next = Extent::new(frame.end(), rest.min(ANNOUNCED_LEN)).filter(|next| !next.is_empty());
                 return Ok(Next::Wait(Read::ahead(Arc::clone(source), frame, next)));
-            }
-            self.in_memory = frame.offset()..frame.end();
-        }
+            };
+            self.in_memory = found.offset()..found.end();
+            found
+        };
         match &self.way {
-            Way::Mapped(mapped) => {
-                slice(mapped, beginning_in_memory(source, extent, frame)?).map(Next::Bytes)
-            }
-            Way::Read | Way::ReadBeside => pool::read(source, cut(frame, BUFFER_LEN)).map(Next::Bytes),
+            Way::Mapped(mapped) => slice(mapped, known).map(Next::Bytes),
+            Way::Read | Way::ReadBeside => pool::read(source, cut(known, BUFFER_LEN)).map(Next::Bytes),
         }
     }
 
@@ -253,23 +255,25 @@ impl Base {
     }
 }
 
-/// What of an extent is given away at once. Frames end where those of others do, so that they share what is known about
-/// them.
+/// What of an extent is looked at and brought into memory at once. Frames end where those of others do, so that they share what
+/// is known about them.
 fn first_frame(extent: Extent) -> Extent {
     cut(extent, FRAME_LEN - extent.offset() % FRAME_LEN)
 }
 
-/// The beginning of an extent that is in memory, as the first frame of it is.
-fn beginning_in_memory(source: &Source, extent: Extent, first: Extent) -> io::Result<Extent> {
-    let mut len = first.len();
-    while len < extent.len().min(MAPPED_LEN) {
-        let next = Extent::new(extent.offset() + len, FRAME_LEN.min(extent.len() - len));
-        match next {
-            Some(next) if source.residency(next)? == Residency::InMemory => len += next.len(),
+/// The frames at the beginning of an extent that are in memory, until they are so many bytes: `None` where the first one is not.
+fn beginning_in_memory(source: &Source, extent: Extent, most: u64) -> io::Result<Option<Extent>> {
+    let mut found = None;
+    let mut frame = first_frame(extent);
+    while source.residency(frame)? == Residency::InMemory {
+        let len = frame.end() - extent.offset();
+        found = Some(cut(extent, len));
+        match Extent::new(frame.end(), extent.len() - len) {
+            Some(rest) if len < most && !rest.is_empty() => frame = first_frame(rest),
             _ => break,
         }
     }
-    Ok(cut(extent, len))
+    Ok(found)
 }
 
 /// The beginning of an extent.
