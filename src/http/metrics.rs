@@ -276,6 +276,11 @@ impl Meter {
         counter.inc();
     }
 
+    /// The head of an answer with one range is made.
+    pub(super) fn answered_range(&self) {
+        self.0.range.inc();
+    }
+
     /// So many bytes more were sent.
     pub(super) fn sent(&self, len: u64) {
         self.0.bytes.inc_by(len);

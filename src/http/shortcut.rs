@@ -7,10 +7,11 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::http::{Request, Response};
+use axum::http::{Request, Response, StatusCode};
 use tower::Service;
 
-use super::images::{Asker, ImageServer};
+use super::content::Date;
+use super::images::{Asker, ImageServer, Watched};
 use super::metrics::Area;
 
 /// What answers the requests of a server: routes, and a shortcut past them for images. Clones are the same.
@@ -38,6 +39,21 @@ impl App {
         let response = images.again(request, asker, begun)?;
         images.metrics().answered(Area::Images, response.status(), begun.elapsed());
         Some(response)
+    }
+
+    /// The bytes for a request of which there is nothing to know but its URL and its `Range`, if it came a moment ago too. The
+    /// head is added as it is sent.
+    pub(super) fn range_again(
+        &self,
+        range: (&str, &[u8]),
+        asker: &Asker,
+        head: (&Date, &mut Vec<u8>),
+    ) -> Option<Watched> {
+        let images = self.images.as_ref()?;
+        let begun = Instant::now();
+        let body = images.range_again(range, asker, begun, head)?;
+        images.metrics().answered(Area::Images, StatusCode::PARTIAL_CONTENT, begun.elapsed());
+        Some(body)
     }
 }
 

@@ -5,6 +5,7 @@
 mod arriving;
 #[path = "../inventory/database.rs"]
 mod database;
+mod known;
 mod replicas;
 mod short;
 mod turns;

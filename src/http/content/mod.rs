@@ -6,6 +6,7 @@
 mod answer;
 mod body;
 mod conditional;
+mod date;
 mod disposition;
 mod multipart;
 mod pool;
@@ -27,6 +28,7 @@ pub use body::BodyMode;
 pub(crate) use body::PlanBody;
 pub(in crate::http) use conditional::is_known;
 use conditional::{Outcome, Validators};
+pub(in crate::http) use date::Date;
 use multipart::Parts;
 use range::{ByteRange, RangeRequest, Selection};
 
@@ -54,6 +56,8 @@ pub struct Content {
     identity: Headers,
     /// What those say besides that have bytes in them.
     description: Headers,
+    /// How an answer with one range begins, as it is sent: with all of that.
+    beginning: Box<[u8]>,
 }
 
 impl Content {
@@ -80,7 +84,8 @@ impl Content {
         ];
         let [identity, description] = [identity, description]
             .map(|told| told.into_iter().filter_map(|(name, value)| Some((name, value?))).collect());
-        Self { plan, etag, modified, media_type, file_name, identity, description }
+        let beginning = beginning([&identity, &description]);
+        Self { plan, etag, modified, media_type, file_name, identity, description, beginning }
     }
 
     /// The same without secrets in it: a cache that many share may keep it as well.
@@ -89,6 +94,7 @@ impl Content {
         for (_, value) in self.identity.iter_mut().filter(|(name, _)| name == header::CACHE_CONTROL) {
             *value = PUBLIC;
         }
+        self.beginning = beginning([&self.identity, &self.description]);
         self
     }
 
@@ -160,6 +166,37 @@ impl Content {
             }
         }
         response
+    }
+
+    /// The bytes for a GET over HTTP/1.1 whose `Range` header has this value, where it is for one range that there is, and nothing
+    /// else of the request is to be considered. The head is added to `head` as it is sent: the same as that of
+    /// [`answer`](Self::answer) then is, with its date.
+    pub(in crate::http) fn range(
+        &self,
+        value: &[u8],
+        mode: BodyMode,
+        (date, head): (&Date, &mut Vec<u8>),
+    ) -> Option<PlanBody> {
+        let Selection::One(range) = RangeRequest::parse(value)?.select(self.plan.len()) else { return None };
+        // What is to be told then is more than a list of headers.
+        if self.modified > date.second() {
+            return None;
+        }
+        let body = PlanBody::of_range(Arc::clone(&self.plan), range.bounds(), mode).ok()?;
+        let content_range = content_range(range, self.plan.len())?;
+        head.extend_from_slice(&self.beginning);
+        for part in [
+            b"content-range: ",
+            content_range.as_bytes(),
+            b"\r\ncontent-length: ",
+            itoa::Buffer::new().format(range.len()).as_bytes(),
+            b"\r\ndate: ",
+            date.value().as_bytes(),
+            b"\r\n\r\n",
+        ] {
+            head.extend_from_slice(part);
+        }
+        Some(body)
     }
 
     fn answer_at(
@@ -268,6 +305,15 @@ fn content_range(range: ByteRange, len: u64) -> Option<HeaderValue> {
     }
     let unused = rest.len();
     HeaderValue::from_bytes(text.get(..MOST - unused)?).ok()
+}
+
+/// The first lines of an answer with one range.
+fn beginning(told: [&Headers; 2]) -> Box<[u8]> {
+    let mut lines = b"HTTP/1.1 206 Partial Content\r\n".to_vec();
+    for (name, value) in told.into_iter().flatten() {
+        lines.extend_from_slice(&[name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
+    }
+    lines.into()
 }
 
 /// A map of what is kept, with room for two more.

@@ -9,13 +9,14 @@ use axum::body::Body;
 use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderMap, Method, Request, Response, header};
 
+use super::ImageServer;
 use super::inputs::Current;
 use super::plans::Planned;
-use super::trace::Trace;
+use super::trace::{Trace, Transfer};
 use super::wanted::Asked;
-use super::{ImageServer, watched};
+use super::watched::{self, Watched};
 use crate::http::Client;
-use crate::http::content::BodyMode;
+use crate::http::content::{AnswerBody, BodyMode, Content, Date};
 use crate::http::metrics::Meter;
 use crate::recent::Recent;
 
@@ -62,6 +63,13 @@ impl Asker {
     }
 }
 
+impl Answered {
+    /// What notes how far an answer gets that is begun now.
+    fn transfer(&self, body: &AnswerBody, now: Instant) -> Option<Transfer> {
+        self.trace.as_ref().and_then(|trace| Trace::begin(trace, body, now))
+    }
+}
+
 impl Default for Known {
     fn default() -> Self {
         Self { table: Mutex::new(Recent::new(MOST_KNOWN)), hasher: RandomState::new() }
@@ -74,17 +82,17 @@ impl Known {
         use_it(&mut self.table.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn key(&self, url: &PathAndQuery, client: Client) -> u64 {
-        self.hasher.hash_one((url.as_str(), client))
+    fn key(&self, url: &str, client: Client) -> u64 {
+        self.hasher.hash_one((url, client))
     }
 
-    fn find(&self, url: &PathAndQuery, client: Client) -> Option<Arc<Answered>> {
+    fn find(&self, url: &str, client: Client) -> Option<Arc<Answered>> {
         let key = self.key(url, client);
         self.with(|table| table.get(key))
     }
 
     pub(super) fn add(&self, answered: Answered) {
-        let key = self.key(&answered.url, answered.client);
+        let key = self.key(answered.url.as_str(), answered.client);
         self.with(|table| table.insert(key, Arc::new(answered)));
     }
 }
@@ -103,8 +111,38 @@ impl ImageServer {
             return None;
         }
         let url = request.uri().path_and_query()?;
+        self.known((url.as_str(), asker), now, |answered, content| {
+            let response = content.answer(asker.mode, (request.method(), headers, request.version()));
+            let transfer = answered.transfer(response.body(), now);
+            watched::watch(response, transfer, answered.meter.clone())
+        })
+    }
+
+    /// The bytes for a request of which there is nothing to know but its URL and its `Range`, where that is for one range and
+    /// the same URL was asked for a moment ago. The head is written as it is sent.
+    pub(in crate::http) fn range_again(
+        &self,
+        (url, range): (&str, &[u8]),
+        asker: &Asker,
+        now: Instant,
+        (date, head): (&Date, &mut Vec<u8>),
+    ) -> Option<Watched> {
+        self.known((url, asker), now, |answered, content| {
+            let body = AnswerBody::Plan(content.range(range, asker.mode, (date, head))?);
+            let transfer = answered.transfer(&body, now);
+            Some(Watched::of_range(body, transfer, answered.meter.clone()))
+        })?
+    }
+
+    /// Does something with what a URL came to a moment ago.
+    fn known<T>(
+        &self,
+        (url, asker): (&str, &Asker),
+        now: Instant,
+        use_it: impl FnOnce(&Answered, &Content) -> T,
+    ) -> Option<T> {
         let is_same = |answered: &Arc<Answered>| {
-            answered.url == *url
+            answered.url.as_str() == url
                 && (answered.client, answered.mode) == (asker.client, asker.mode)
                 && self.holds(answered, now)
         };
@@ -115,9 +153,7 @@ impl ImageServer {
         }
         let answered = last.as_ref()?;
         let planned = answered.planned.upgrade()?;
-        let response = planned.content.answer(asker.mode, (request.method(), headers, request.version()));
-        let transfer = answered.trace.as_ref().and_then(|trace| Trace::begin(trace, response.body(), now));
-        Some(watched::watch(response, transfer, answered.meter.clone()))
+        Some(use_it(answered, &planned.content))
     }
 
     /// Whether what a request came to is still so.

@@ -29,6 +29,7 @@ pub use inputs::{Access, Current, ImageInputs, Origin};
 pub(crate) use known::Asker;
 pub use plans::{Plans, What};
 pub use turns::MAX_REQUESTS;
+pub(crate) use watched::Watched;
 
 use crate::http::metrics::Metrics;
 use crate::images::library::Library;

@@ -22,10 +22,18 @@ pub(super) fn watch(response: Response<AnswerBody>, trace: Option<Transfer>, met
 }
 
 /// A body whose bytes are counted when the connection takes them.
-struct Watched {
+pub(crate) struct Watched {
     body: AnswerBody,
     trace: Option<Transfer>,
     meter: Meter,
+}
+
+impl Watched {
+    /// Counts an answer with one range, and its bytes as they go.
+    pub(super) fn of_range(body: AnswerBody, trace: Option<Transfer>, meter: Meter) -> Self {
+        meter.answered_range();
+        Self { body, trace, meter }
+    }
 }
 
 impl hyper::body::Body for Watched {

@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
+use super::bypass::Bypass;
 use super::followed::{Followed, Pace};
 use super::limits::Limits;
 use super::peer::{Peer, Reach};
@@ -26,7 +27,8 @@ use super::socket::{Direct, Socket};
 use super::stall::{Late, Progress, Watched};
 use crate::http::App;
 use crate::http::body::Finished;
-use crate::http::images::Asker;
+use crate::http::content::Date;
+use crate::http::images::{self, Asker};
 
 /// What TLS may hold that the socket does not take yet: one record. One record per system call is no measurable loss beside
 /// what the records themselves cost.
@@ -89,6 +91,9 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (terms, peer) = (answers.terms, answers.peer);
+    let mut date = Date::default();
+    let again = |range: (&str, &[u8]), head: &mut Vec<u8>| answers.range_again(range, (date.now(), head));
+    let stream = Bypass::new(stream, again, answers.progress.clone());
     let mut http = http1::Builder::new();
     // The watch over the connection knows better what it waits for.
     http.header_read_timeout(None);
@@ -144,15 +149,27 @@ struct Answers<'a> {
 }
 
 impl Answers<'_> {
+    /// What may answer without a look at the routes. Where not everything may be had, those say what.
+    fn known(&self) -> Option<&App> {
+        (self.peer.reach == Reach::All).then_some(&self.terms.app)
+    }
+
+    /// The answer to a request that the bypass has read.
+    fn range_again(&self, range: (&str, &[u8]), head: (&Date, &mut Vec<u8>)) -> Option<images::Watched> {
+        let body = self.known()?.range_again(range, &self.asker, head)?;
+        self.progress.asked();
+        Some(body)
+    }
+
     async fn answer(
         &self,
         request: Request<Incoming>,
     ) -> Result<Response<Followed>, std::convert::Infallible> {
-        let Self { terms: Terms { app, routes, tls, .. }, peer, asker, progress } = self;
+        let Self { terms: Terms { app, routes, tls, .. }, peer, progress, .. } = self;
         progress.asked();
-        // Where there is more of a request, somebody has to read it; where not everything may be had, routes say what.
-        let may_be_known = request.body().is_end_stream() && peer.reach == Reach::All;
-        let again = if may_be_known { app.again(&request, asker) } else { None };
+        // Where there is more of a request, somebody has to read it.
+        let known = self.known().filter(|_| request.body().is_end_stream());
+        let again = known.and_then(|known| known.again(&request, &self.asker));
         let response = match again {
             Some(response) => response,
             None => {

@@ -4,6 +4,7 @@
 //! socket; how its bytes are sent, and whose they are, goes with each request as a [`Peer`] and a
 //! [`BodyMode`](super::BodyMode).
 
+mod bypass;
 mod connection;
 mod followed;
 mod inherited;

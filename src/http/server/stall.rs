@@ -90,6 +90,11 @@ impl Progress {
         self.enter(Stage::Idle, |stage| stage == Stage::Idle);
     }
 
+    /// Whether nothing is asked for.
+    pub(super) fn is_idle(&self) -> bool {
+        self.stage() == Stage::Idle
+    }
+
     fn stage(&self) -> Stage {
         self.with(|at| at.stage)
     }

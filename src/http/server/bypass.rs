@@ -1,0 +1,564 @@
+//! A way around hyper for ranges that are known.
+//!
+//! A machine reads its image in thousands of small ranges, and what they take is mostly what it takes to read a request and to
+//! write a head. A [`Bypass`] is the stream that hyper reads from. It looks at what comes, and answers a request for one known
+//! range by itself; hyper never hears of it. All else it passes on, to the byte.
+//!
+//! Two may not read one stream, so it answers only while hyper has nothing of the client's: no request whose answer is not
+//! sent, and no part of one. As soon as hyper was given anything but one whole request at a time, the connection is hyper's alone.
+
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use axum::body::Bytes;
+use httparse::{EMPTY_HEADER, Request, Status};
+use hyper::body::{Body, Buf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::stall::Progress;
+
+/// How many headers a request may have that is looked at here. Browsers send more, and those are few.
+const MAX_HEADERS: usize = 24;
+/// Headers that nothing about an image depends on. What is not here is for others to judge.
+const IGNORED: [&str; 7] =
+    ["host", "user-agent", "accept", "accept-encoding", "accept-language", "cache-control", "pragma"];
+
+/// A stream on which known ranges are answered.
+pub(super) struct Bypass<S, A, B> {
+    stream: S,
+    /// Of a URL and a range of it that are known: adds the head of the answer, and gives the body.
+    answer: A,
+    progress: Progress,
+    passed: Passed,
+    /// What is not sent yet of an answer: of its head, of the bytes of its body that are at hand, and all others.
+    head: Vec<u8>,
+    bytes: Bytes,
+    body: Option<B>,
+}
+
+/// What hyper has of a client's requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Passed {
+    Nothing,
+    /// One whole request, whose answer is not sent yet.
+    One,
+    /// Who knows.
+    More,
+}
+
+/// What was read at once.
+#[derive(Debug, PartialEq, Eq)]
+enum Read<'a> {
+    /// A request for a range of a URL, in which there is nothing else to be considered.
+    Range(&'a str, &'a [u8]),
+    /// Another request without a body, from its first byte to its last.
+    Whole,
+    /// Anything else.
+    Other,
+}
+
+impl<'a> Read<'a> {
+    fn of(bytes: &'a [u8]) -> Self {
+        let mut headers = [MaybeUninit::new(EMPTY_HEADER); MAX_HEADERS];
+        let mut request = Request::new(&mut []);
+        let parsed = request.parse_with_uninit_headers(bytes, &mut headers);
+        if parsed != Ok(Status::Complete(bytes.len())) {
+            return Self::Other;
+        }
+        if request.method == Some("CONNECT") {
+            return Self::Other;
+        }
+        let (mut range, mut is_plain) = (None, request.method == Some("GET") && request.version == Some(1));
+        for header in request.headers {
+            let is = |name: &&str| header.name.eq_ignore_ascii_case(name);
+            if is(&"range") {
+                is_plain &= range.replace(header.value).is_none();
+            } else if ["content-length", "transfer-encoding", "upgrade", "expect"].iter().any(is) {
+                return Self::Other;
+            } else if is(&"connection") {
+                is_plain &= header.value.eq_ignore_ascii_case(b"keep-alive");
+            } else {
+                is_plain &= IGNORED.iter().any(is);
+            }
+        }
+        match (request.path, range) {
+            (Some(url), Some(range)) if is_plain => Self::Range(url, range),
+            _ => Self::Whole,
+        }
+    }
+}
+
+impl<S, A, B> Bypass<S, A, B>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    A: FnMut((&str, &[u8]), &mut Vec<u8>) -> Option<B>,
+    B: Body<Data = Bytes, Error = io::Error> + Unpin,
+{
+    pub(super) fn new(stream: S, answer: A, progress: Progress) -> Self {
+        Self {
+            stream,
+            answer,
+            progress,
+            passed: Passed::Nothing,
+            head: Vec::new(),
+            bytes: Bytes::new(),
+            body: None,
+        }
+    }
+
+    /// Begins to answer what was read, if that is to be done here.
+    fn begin(&mut self, read: &[u8]) -> bool {
+        if self.passed != Passed::Nothing {
+            self.passed = Passed::More;
+            return false;
+        }
+        let read = Read::of(read);
+        if let Read::Range(url, range) = read {
+            self.body = (self.answer)((url, range), &mut self.head);
+        }
+        self.passed = match read {
+            _ if self.body.is_some() => Passed::Nothing,
+            Read::Range(..) | Read::Whole => Passed::One,
+            Read::Other => Passed::More,
+        };
+        self.body.is_some()
+    }
+
+    /// Sends what is not sent yet.
+    fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(body) = &mut self.body else { return Poll::Ready(Ok(())) };
+        while !(self.head.is_empty() && self.bytes.is_empty() && body.is_end_stream()) {
+            if self.bytes.is_empty() && !body.is_end_stream() {
+                let frame = ready!(Pin::new(&mut *body).poll_frame(context)).transpose()?;
+                self.bytes = frame.and_then(|frame| frame.into_data().ok()).unwrap_or_default();
+            }
+            let slices = [IoSlice::new(&self.head), IoSlice::new(&self.bytes)];
+            let len = ready!(Pin::new(&mut self.stream).poll_write_vectored(context, &slices))?;
+            if len == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            let of_head = len.min(self.head.len());
+            self.head.drain(..of_head);
+            self.bytes.advance(len - of_head);
+        }
+        ready!(Pin::new(&mut self.stream).poll_flush(context))?;
+        (self.body, self.bytes) = (None, Bytes::new());
+        self.progress.answered();
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S, A, B> AsyncRead for Bypass<S, A, B>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    A: FnMut((&str, &[u8]), &mut Vec<u8>) -> Option<B> + Unpin,
+    B: Body<Data = Bytes, Error = io::Error> + Unpin,
+{
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buf.filled().len();
+        loop {
+            ready!(this.poll_send(context))?;
+            ready!(Pin::new(&mut this.stream).poll_read(context, buf))?;
+            let read = buf.filled().get(before..).unwrap_or_default();
+            if read.is_empty() || !this.begin(read) {
+                return Poll::Ready(Ok(()));
+            }
+            buf.set_filled(before);
+        }
+    }
+}
+
+impl<S, A, B> AsyncWrite for Bypass<S, A, B>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    A: FnMut((&str, &[u8]), &mut Vec<u8>) -> Option<B> + Unpin,
+    B: Body<Data = Bytes, Error = io::Error> + Unpin,
+{
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    /// hyper flushes when it has nothing left to send. That is the end of an answer where all of its body was handed over.
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        ready!(Pin::new(&mut this.stream).poll_flush(context))?;
+        if this.passed == Passed::One && this.progress.is_idle() {
+            this.passed = Passed::Nothing;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// hyper, which takes such a connection for an idle one, may end it in the middle of an answer.
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        ready!(this.poll_send(context))?;
+        Pin::new(&mut this.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use hyper::body::{Frame, SizeHint};
+    use hyper::server::conn::http1;
+    use hyper::service::service_fn;
+    use hyper::{Response, StatusCode};
+    use hyper_util::rt::TokioIo;
+    use proptest::prelude::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+    use tokio::sync::Semaphore;
+    use tokio::task::JoinHandle;
+
+    use super::super::followed::{Followed, Pace};
+    use super::*;
+
+    /// What is known.
+    const KNOWN: &str = "GET /known HTTP/1.1\r\nHost: a\r\nRange: bytes=1-2\r\n\r\n";
+    /// The same, for hyper.
+    const JUDGED: &str = "GET /known HTTP/1.1\r\nHost: a\r\nRange: bytes=1-2\r\nX-Else: b\r\n\r\n";
+    const SLOW: &str = "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n";
+
+    /// A body of frames, each of which waits for a permit.
+    struct Frames {
+        left: Vec<&'static str>,
+        permits: Arc<Semaphore>,
+        waits: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    }
+
+    impl Frames {
+        fn new(permits: &Arc<Semaphore>) -> Self {
+            Self { left: vec!["B", "A"], permits: Arc::clone(permits), waits: None }
+        }
+    }
+
+    impl Body for Frames {
+        type Data = Bytes;
+        type Error = io::Error;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+        ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+            if self.left.is_empty() {
+                return Poll::Ready(None);
+            }
+            let permits = Arc::clone(&self.permits);
+            let take = || -> Pin<Box<dyn Future<Output = ()> + Send>> {
+                Box::pin(async move { permits.acquire_owned().await.unwrap().forget() })
+            };
+            ready!(self.waits.get_or_insert_with(take).as_mut().poll(context));
+            self.waits = None;
+            Poll::Ready(self.left.pop().map(|text| match text {
+                "!" => Err(io::ErrorKind::InvalidData.into()),
+                text => Ok(Frame::data(Bytes::from_static(text.as_bytes()))),
+            }))
+        }
+
+        fn is_end_stream(&self) -> bool {
+            self.left.is_empty()
+        }
+
+        fn size_hint(&self) -> SizeHint {
+            SizeHint::with_exact(2)
+        }
+    }
+
+    /// A connection to a service whose known ranges are two frames.
+    struct Served {
+        client: DuplexStream,
+        /// What hyper was asked for.
+        heard: Arc<Mutex<Vec<String>>>,
+        /// Frames that may be sent, of known ranges and of the service.
+        permits: [Arc<Semaphore>; 2],
+        end: Arc<Semaphore>,
+        task: JoinHandle<()>,
+    }
+
+    fn serve(left: &'static [&'static str], is_known: bool, buffer: usize) -> Served {
+        let (client, stream) = duplex(buffer);
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let permits = [0, 0].map(|_| Arc::new(Semaphore::new(Semaphore::MAX_PERMITS / 2)));
+        let (progress, end) = (Progress::new(), Arc::new(Semaphore::new(0)));
+        let served = Served { client, heard, permits, end, task: tokio::spawn(async {}) };
+        let [of_known, of_service] = served.permits.clone();
+        let of_both = progress.clone();
+        let answer = move |(url, range): (&str, &[u8]), head: &mut Vec<u8>| {
+            (is_known && url == "/known" && range == b"bytes=1-2").then(|| {
+                head.extend_from_slice(b"HTTP/1.1 206 Partial Content\r\ncontent-length: 2\r\n\r\n");
+                progress.asked();
+                Frames { left: left.to_vec(), ..Frames::new(&of_known) }
+            })
+        };
+        let stream = Bypass::new(stream, answer, of_both.clone());
+        let (asked, ended) = (Arc::clone(&served.heard), Arc::clone(&served.end));
+        let task = tokio::spawn(async move {
+            let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
+                of_both.asked();
+                asked.lock().unwrap().push(request.uri().to_string());
+                let is_known = request.uri() == "/known" && request.headers().contains_key("range");
+                let body = axum::body::Body::new(Frames::new(&of_service));
+                let mut response = Response::new(Followed::new(body, of_both.clone(), Pace::Free));
+                if is_known {
+                    *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+                }
+                async { Ok::<_, Infallible>(response) }
+            });
+            let mut http = http1::Builder::new();
+            http.auto_date_header(false).half_close(true);
+            let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
+            tokio::select! {
+                _ = connection.as_mut() => return,
+                _ = ended.acquire() => connection.as_mut().graceful_shutdown(),
+            }
+            let _ = connection.await;
+        });
+        Served { task, ..served }
+    }
+
+    impl Served {
+        /// Sends pieces, one when the one before was taken, until nobody takes any more.
+        async fn send(&mut self, pieces: &[&str]) {
+            for piece in pieces {
+                if self.client.write_all(piece.as_bytes()).await.is_err() {
+                    break;
+                }
+                for _ in 0..20 {
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+
+        /// All that comes until the end.
+        async fn rest(mut self) -> (String, Vec<String>) {
+            let _ = self.client.shutdown().await;
+            let mut text = String::new();
+            let read = self.client.read_to_string(&mut text);
+            tokio::time::timeout(Duration::from_secs(20), read).await.unwrap().unwrap();
+            self.task.await.unwrap();
+            let heard = self.heard.lock().unwrap().clone();
+            (text, heard)
+        }
+    }
+
+    /// What hyper alone answers, and what it does with a bypass before it.
+    async fn both(pieces: &[&str]) -> (Vec<String>, Vec<String>) {
+        let mut told = Vec::new();
+        let mut heard = Vec::new();
+        for is_known in [false, true] {
+            let mut served = serve(&["B", "A"], is_known, 1 << 20);
+            served.send(pieces).await;
+            let (text, by_hyper) = served.rest().await;
+            told.push(text);
+            heard = by_hyper;
+        }
+        (told, heard)
+    }
+
+    #[tokio::test]
+    async fn hyper_hears_nothing_of_what_is_known() {
+        let (told, heard) = both(&[KNOWN, KNOWN, SLOW, KNOWN, JUDGED, KNOWN]).await;
+        assert_eq!(told[0], told[1]);
+        assert_eq!(told[1].matches("206 Partial").count(), 5);
+        assert_eq!(heard, ["/slow", "/known"]);
+    }
+
+    #[tokio::test]
+    async fn who_asks_in_pieces_is_hypers_from_then_on() {
+        let (head, tail) = KNOWN.split_at(30);
+        let (told, heard) = both(&[KNOWN, head, tail, KNOWN]).await;
+        assert_eq!(told[0], told[1]);
+        assert_eq!(heard, ["/known", "/known"]);
+        // Two at once are more than one.
+        let (told, heard) = both(&[&KNOWN.repeat(2), KNOWN]).await;
+        assert_eq!(told[0], told[1]);
+        assert_eq!(heard, ["/known"; 3]);
+    }
+
+    /// What looks like a request may be the value of a header, or a body.
+    #[tokio::test]
+    async fn a_part_of_a_request_is_none() {
+        for begun in [
+            "GET /other HTTP/1.1\r\nHost: a\r\nX-Text: ",
+            "POST /other HTTP/1.1\r\nHost: a\r\nContent-Length: 56\r\n\r\n",
+            "POST /other HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+        ] {
+            let (told, heard) = both(&[KNOWN, begun, KNOWN]).await;
+            assert_eq!(told[0], told[1], "{begun}");
+            assert_eq!(heard.first().map(String::as_str), Some("/other"), "{begun}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_asked_beside_an_answer_waits_for_its_end() {
+        let mut served = serve(&["B", "A"], true, 1 << 20);
+        served.permits[1].forget_permits(usize::MAX);
+        served.send(&[SLOW, KNOWN]).await;
+        assert_eq!(*served.heard.lock().unwrap(), ["/slow"]);
+        served.permits[1].add_permits(100);
+        let (text, heard) = served.rest().await;
+        let (slow, known) = text.split_once("AB").unwrap();
+        assert!(slow.starts_with("HTTP/1.1 200 OK") && known.starts_with("HTTP/1.1 206 "), "{text}");
+        assert_eq!(heard, ["/slow"]);
+    }
+
+    /// Whoever reads on before an answer is sent, as hyper does not today.
+    #[tokio::test]
+    async fn what_is_asked_while_an_answer_is_not_sent_is_passed_on() {
+        for is_sent in [false, true] {
+            let (mut client, stream) = duplex(1 << 10);
+            let progress = Progress::new();
+            let permits = Arc::new(Semaphore::new(10));
+            let answer = |_: (&str, &[u8]), head: &mut Vec<u8>| {
+                head.extend_from_slice(b"HEAD");
+                Some(Frames::new(&permits))
+            };
+            let mut bypass = Bypass::new(stream, answer, progress.clone());
+            let mut read = [0; 200];
+            client.write_all(SLOW.as_bytes()).await.unwrap();
+            assert_eq!(bypass.read(&mut read).await.unwrap(), SLOW.len());
+            if is_sent {
+                progress.answered();
+            }
+            bypass.flush().await.unwrap();
+            client.write_all(KNOWN.as_bytes()).await.unwrap();
+            client.shutdown().await.unwrap();
+            let len = if is_sent { 0 } else { KNOWN.len() };
+            assert_eq!(bypass.read(&mut read).await.unwrap(), len);
+            drop(bypass);
+            let mut text = String::new();
+            client.read_to_string(&mut text).await.unwrap();
+            assert_eq!(text, if is_sent { "HEADAB" } else { "" });
+        }
+    }
+
+    /// To hyper, such a connection is idle.
+    #[tokio::test]
+    async fn an_answer_is_finished_at_the_end_of_the_service() {
+        let mut served = serve(&["B", "A"], true, 1 << 20);
+        served.permits[0].forget_permits(usize::MAX);
+        served.send(&[KNOWN]).await;
+        served.end.add_permits(1);
+        tokio::task::yield_now().await;
+        assert!(!served.task.is_finished());
+        served.permits[0].add_permits(100);
+        let (text, heard) = served.rest().await;
+        assert!(text.ends_with("\r\n\r\nAB"), "{text}");
+        assert!(heard.is_empty());
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_fails_ends_the_connection() {
+        let mut served = serve(&["!", "A"], true, 1 << 20);
+        served.send(&[KNOWN]).await;
+        let (text, _) = served.rest().await;
+        assert!(text.ends_with("\r\n\r\nA"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_client_that_takes_little_gets_all() {
+        let mut served = serve(&["B", "A"], true, 7);
+        let mut text = vec![0; "HTTP/1.1 206 Partial Content\r\ncontent-length: 2\r\n\r\nAB".len()];
+        for _ in 0..3 {
+            served.client.write_all(KNOWN.as_bytes()).await.unwrap();
+            served.client.read_exact(&mut text).await.unwrap();
+            assert!(text.ends_with(b"\r\n\r\nAB"));
+        }
+    }
+
+    #[test]
+    fn only_what_is_plain_is_looked_at() {
+        let with = |lines: &str| format!("GET /a?b=c HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
+        for lines in [
+            "Range: bytes=0-1\r\n",
+            "range: bytes=0-1\r\nUser-Agent: b\r\nACCEPT: */*\r\nConnection: Keep-Alive\r\n",
+        ] {
+            assert_eq!(Read::of(with(lines).as_bytes()), Read::Range("/a?b=c", b"bytes=0-1"), "{lines}");
+        }
+        for lines in [
+            "",
+            "Range: bytes=0-1\r\nRange: bytes=2-3\r\n",
+            "Range: bytes=0-1\r\nIf-Range: \"a\"\r\n",
+            "Range: bytes=0-1\r\nIf-None-Match: *\r\n",
+            "Range: bytes=0-1\r\nAuthorization: b\r\n",
+            "Range: bytes=0-1\r\nOrigin: b\r\n",
+            "Range: bytes=0-1\r\nConnection: close\r\n",
+            "Range: bytes=0-1\r\nX-Anything: b\r\n",
+        ] {
+            assert_eq!(Read::of(with(lines).as_bytes()), Read::Whole, "{lines}");
+        }
+        let range = "Range: bytes=0-1\r\n";
+        for lines in ["Content-Length: 0\r\n", "Transfer-Encoding: a\r\n", "Expect: b\r\n", "Upgrade: b\r\n"]
+        {
+            assert_eq!(Read::of(with(&format!("{range}{lines}")).as_bytes()), Read::Other, "{lines}");
+        }
+        let plain = with(range);
+        for (from, to) in [("GET", "HEAD"), ("GET", "POST"), ("1.1", "1.0")] {
+            assert_eq!(Read::of(plain.replacen(from, to, 1).as_bytes()), Read::Whole, "{to}");
+        }
+        for other in [
+            plain.replacen("GET", "CONNECT", 1),
+            plain.replacen("1.1", "2.0", 1),
+            format!("{plain}G"),
+            plain.replacen("\r\n\r\n", "\r\n", 1),
+            String::new(),
+        ] {
+            assert_eq!(Read::of(other.as_bytes()), Read::Other, "{other}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+
+        /// Whatever comes, and in whatever pieces: the client sees what hyper alone would have told it.
+        #[test]
+        fn nobody_sees_the_bypass(
+            requests in proptest::collection::vec(0..7_usize, 1..8),
+            cuts in proptest::collection::vec(0..400_usize, 0..6),
+            are_apart in any::<bool>(),
+        ) {
+            let kinds = [
+                KNOWN,
+                KNOWN,
+                JUDGED,
+                SLOW,
+                "HEAD /known HTTP/1.1\r\nHost: a\r\nRange: bytes=1-2\r\n\r\n",
+                "POST /known HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nGET",
+                "GET /known HTTP/1.1\r\nRange: bytes=1-2\r\nno header\r\n\r\n",
+            ];
+            let texts: Vec<&str> = requests.iter().map(|at| kinds[*at]).collect();
+            let all = texts.concat();
+            let mut ends: Vec<usize> = cuts.iter().map(|at| at % (all.len() + 1)).collect();
+            if are_apart {
+                ends.extend(texts.iter().scan(0, |end, text| { *end += text.len(); Some(*end) }));
+            }
+            ends.extend([0, all.len()]);
+            ends.sort_unstable();
+            let pieces: Vec<&str> = ends.windows(2).map(|ends| &all[ends[0]..ends[1]]).collect();
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+            let (told, _) = runtime.block_on(both(&pieces));
+            prop_assert_eq!(&told[0], &told[1]);
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Ranges that were asked for a moment ago are answered by another way than all else: the answers are the same.
+
+use std::fmt::Write as _;
+
+use reqwest::Method;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::{Server, run};
+
+/// A header that nothing depends on, and that nobody knows: with it, a request goes the long way.
+const LONG: &str = "X-Way: long\r\n";
+
+/// A connection on which one request is sent after another.
+struct Connection {
+    stream: TcpStream,
+    path: String,
+}
+
+/// The lines of a head but the time, and the body.
+#[derive(Debug, PartialEq, Eq)]
+struct Answer {
+    head: Vec<String>,
+    body: Vec<u8>,
+}
+
+impl Connection {
+    async fn to(server: &Server, path: &str) -> Self {
+        let stream = TcpStream::connect(server.base.strip_prefix("http://").unwrap()).await.unwrap();
+        Self { stream, path: path.to_owned() }
+    }
+
+    async fn get(&mut self, headers: &str) -> Answer {
+        let request = format!("GET {} HTTP/1.1\r\nHost: test\r\n{headers}\r\n", self.path);
+        self.stream.write_all(request.as_bytes()).await.unwrap();
+        let mut bytes = Vec::new();
+        while !bytes.ends_with(b"\r\n\r\n") {
+            bytes.push(self.stream.read_u8().await.unwrap());
+        }
+        let head = String::from_utf8(bytes).unwrap();
+        let mut lines: Vec<String> = head.lines().map(str::to_owned).collect();
+        let dates = lines.iter().filter(|line| line.starts_with("date: ")).count();
+        assert_eq!(dates, 1, "{head}");
+        lines.retain(|line| !line.starts_with("date: "));
+        let len = lines.iter().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+        let mut body = vec![0; len.parse().unwrap()];
+        self.stream.read_exact(&mut body).await.unwrap();
+        Answer { head: lines, body }
+    }
+}
+
+#[test]
+fn both_ways_give_the_same_answers() {
+    run(async {
+        let server = Server::open().await;
+        let (_, id) = server.infra_env().await;
+        for file in ["full.iso", "minimal.iso", "initrd", "kernel"] {
+            let path = format!("/i/{id}/{file}");
+            let image = server.bytes(&path).await;
+            let mut connection = Connection::to(&server, &path).await;
+            let len = image.len();
+            let mut ranges: Vec<String> = [
+                "0-0",
+                "0-2047",
+                "1-1",
+                "32768-34815",
+                "5-",
+                "-1",
+                "-100000",
+                "0-999999999999",
+                "007-0009",
+                ",3-4",
+                "999999999999-",
+                "-0",
+                "4-3",
+                "a-b",
+                "",
+                "5",
+                "0-1;",
+                "--1",
+            ]
+            .map(|range| format!("bytes={range}"))
+            .into();
+            ranges.extend(["items=0-1", "bytes", "BYTES=7-8", "bytes= 7-8"].map(str::to_owned));
+            ranges.extend((0..60).map(|step| {
+                let first = len / 60 * step;
+                format!("bytes={first}-{}", first + 4095 + step * 700)
+            }));
+            ranges.extend([0, 1, 2].map(|before| format!("bytes={}-{}", len - 1 - before, len - 1)));
+            for range in ranges {
+                let long = connection.get(&format!("Range: {range}\r\n{LONG}")).await;
+                let short = connection.get(&format!("Range: {range}\r\n")).await;
+                assert_eq!(long.head, short.head, "{file}: {range}");
+                assert!(long.body == short.body, "{file}: {range}");
+                if let Some((first, last)) = short.head.iter().find_map(|line| {
+                    line.strip_prefix("content-range: bytes ")?.split_once('/')?.0.split_once('-')
+                }) {
+                    let [first, last]: [usize; 2] = [first, last].map(|at| at.parse().unwrap());
+                    assert!(short.body == image[first..=last], "{file}: {range}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn what_changes_counts_at_once() {
+    run(async {
+        let server = Server::open().await;
+        let (_, id) = server.infra_env().await;
+        let mut connection = Connection::to(&server, &format!("/i/{id}/full.iso")).await;
+        let mut seen = Vec::new();
+        for number in 0..5 {
+            let answers = [
+                connection.get("Range: bytes=0-99\r\n").await,
+                connection.get("Range: bytes=0-99\r\n").await,
+                connection.get("Range: bytes=0-99\r\n").await,
+            ];
+            assert_eq!(answers[0], answers[1]);
+            assert_eq!(answers[0], answers[2]);
+            let etag = answers[0].head.iter().find(|line| line.starts_with("etag: ")).unwrap().clone();
+            assert!(!seen.contains(&etag), "{etag}");
+            seen.push(etag);
+            let change =
+                json!({"kernel_arguments": [{"operation": "append", "value": format!("n={number}")}]});
+            server.api(Method::PATCH, &format!("/infra-envs/{id}"), &change).await;
+        }
+    });
+}
+
+#[test]
+fn all_answers_are_counted_and_traced() {
+    run(async {
+        let server = Server::open().await;
+        let (_, id) = server.infra_env().await;
+        let mut connection = Connection::to(&server, &format!("/i/{id}/full.iso")).await;
+        for _ in 0..10 {
+            connection.get("Range: bytes=100-199\r\n").await;
+            connection.get(&format!("Range: bytes=100-199\r\n{LONG}")).await;
+        }
+        let trace = server.bytes(&format!("/i/{id}/boot-trace")).await;
+        let trace: serde_json::Value = serde_json::from_slice(&trace).unwrap();
+        let reader = &trace["readers"][0];
+        assert_eq!((&reader["answers"], &reader["bytes_sent"]), (&json!(20), &json!(2000)), "{trace}");
+        assert_eq!(
+            (&reader["last_range"]["first"], &reader["last_range"]["last"]),
+            (&json!(100), &json!(199))
+        );
+        let text = String::from_utf8(server.bytes("/metrics").await).unwrap();
+        for line in [
+            r#"kindling_image_answers_total{file="full.iso",kind="range"} 20"#,
+            r#"kindling_image_bytes_total{file="full.iso"} 2000"#,
+            r#"kindling_requests_total{area="images",status="206"} 20"#,
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+    });
+}
+
+/// Requests that come faster than they are answered, and in pieces.
+#[test]
+fn requests_at_once_are_answered_in_order() {
+    run(async {
+        let server = Server::open().await;
+        let (_, id) = server.infra_env().await;
+        let path = format!("/i/{id}/full.iso");
+        let image = server.bytes(&path).await;
+        let ask = |first: usize| {
+            format!("GET {path} HTTP/1.1\r\nHost: test\r\nRange: bytes={first}-{}\r\n\r\n", first + 9)
+        };
+        let mut connection = Connection::to(&server, &path).await;
+        let mut text = String::new();
+        for number in 0..50 {
+            let _ = write!(text, "{}", ask(number * 1000));
+        }
+        let mut expected = Vec::new();
+        for number in 0..50 {
+            expected.extend_from_slice(&image[number * 1000..number * 1000 + 10]);
+        }
+        for piece in [1000, 77, 1] {
+            let (mut reader, mut writer) =
+                TcpStream::connect(connection.stream.peer_addr().unwrap()).await.unwrap().into_split();
+            let text = text.clone();
+            let sending = tokio::spawn(async move {
+                for part in text.as_bytes().chunks(piece) {
+                    writer.write_all(part).await.unwrap();
+                    tokio::task::yield_now().await;
+                }
+                writer
+            });
+            let mut bodies = Vec::new();
+            for _ in 0..50 {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(reader.read_u8().await.unwrap());
+                }
+                let mut body = [0; 10];
+                reader.read_exact(&mut body).await.unwrap();
+                bodies.extend_from_slice(&body);
+            }
+            assert!(bodies == expected, "in pieces of {piece}");
+            drop(sending.await.unwrap());
+        }
+        connection.get("Range: bytes=0-1\r\n").await;
+    });
+}
