@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::bare::Way;
 use crate::client::{Bounds, Connection, Target};
 use crate::figures::Line;
 use crate::machine::{self, Machine};
@@ -16,10 +17,11 @@ use crate::measure::{Conditions, memory};
 use crate::options::Options;
 use crate::report::Report;
 use crate::servers::{
-    Contestant, Kind, NGINX, Place, Transport, at_url, length, parse_url, start_kindling, start_nginx,
+    Contestant, Kind, NGINX, Place, Transport, at_url, length, parse_url, start_bare, start_kindling,
+    start_nginx,
 };
 use crate::work::{Task, Work};
-use crate::{base, calibration, certificate, infra_env, interrupt, traces};
+use crate::{base, certificate, infra_env, interrupt, traces};
 
 const SUBJECT: &str = "kindling";
 /// What nginx is called with `sendfile` on and off.
@@ -49,9 +51,7 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
     if let Some(url) = &options.url {
         bench.rival = Some(parse_url(url, options.ca.as_deref())?);
     }
-    eprintln!("Measuring what the client can do");
     ensure!(!options.works().is_empty(), "there is no such work: {:?}", options.only);
-    bench.report.calibration = calibration::measure(options.rootfs_len(), options.time())?;
     for transport in [Transport::Plain, Transport::Tls] {
         bench.over(transport)?;
     }
@@ -78,7 +78,7 @@ fn report(options: &Options, machine: Machine, place: &Place) -> Result<Report> 
         contestants,
         suites: Vec::new(),
         lines: Vec::new(),
-        calibration: Vec::new(),
+        bare: Vec::new(),
         nginx: if options.url.is_some() { String::new() } else { NGINX.to_owned() },
     })
 }
@@ -153,7 +153,7 @@ impl Bench<'_> {
             &format!("memory-{}", transport.title().to_lowercase()),
             &format!("all of that, {}", transport.title()),
         );
-        for contestant in &contestants {
+        for contestant in contestants.iter().filter(|one| one.kind != Kind::Bare) {
             line.add(&contestant.name, &memory(contestant)?);
         }
         self.report.lines.push(line);
@@ -197,6 +197,13 @@ impl Bench<'_> {
                 contestants.push(nginx);
             }
         }
+        if transport == Transport::Plain {
+            for way in Way::ALL {
+                let bare = start_bare(&self.place, way)?.takes_part(way.name(), Kind::Bare, "/", total);
+                base::compare_ranges(&bare.target, &image).context(way.name())?;
+                contestants.push(bare);
+            }
+        }
         for contestant in &mut contestants {
             contestant.note_memory()?;
             if let Some(suite) = Connection::open(&contestant.target)?.suite() {
@@ -209,6 +216,7 @@ impl Bench<'_> {
     /// All rounds of a piece of work, those who do it in turns.
     fn line(&mut self, contestants: &[Contestant], work: Work, boots: &[Arc<[Bounds]>]) -> Result<()> {
         let mut line = Line::new(&work.key(), &work.title());
+        let mut bare = line.clone();
         eprintln!("{}: {}", line.key, line.title);
         for round in 0..=self.options.rounds() {
             let is_warm_up = round == 0;
@@ -219,8 +227,12 @@ impl Bench<'_> {
             }
             let time = if is_warm_up { self.options.time().min(WARM_UP) } else { self.options.time() };
             let conditions = Conditions { place: &self.place, time, round: u64::try_from(round)?, boots };
-            let mut order: Vec<&Contestant> =
-                contestants.iter().filter(|one| !work.is_own() || one.kind == Kind::Kindling).collect();
+            let does = |one: &&Contestant| match one.kind {
+                Kind::Kindling => true,
+                Kind::Bare => work.is_bare(),
+                Kind::Nginx { .. } | Kind::Other => !work.is_own(),
+            };
+            let mut order: Vec<&Contestant> = contestants.iter().filter(does).collect();
             if round % 2 == 0 {
                 order.reverse();
             }
@@ -228,12 +240,16 @@ impl Bench<'_> {
                 interrupt::check()?;
                 let about = || format!("{}, {}", contestant.name, work.title());
                 let measures = conditions.measure(contestant, work).with_context(about)?;
+                let line = if contestant.kind == Kind::Bare { &mut bare } else { &mut line };
                 if !is_warm_up {
                     line.add(&contestant.name, &measures);
                 }
             }
         }
         self.report.lines.push(line);
+        if !bare.figures.is_empty() {
+            self.report.bare.push(bare);
+        }
         Ok(())
     }
 }

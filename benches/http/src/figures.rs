@@ -85,7 +85,11 @@ impl Figure {
 
     /// The ratios of each round to the rival whose median is the best; `None` where there is none.
     pub(crate) fn ratio(&self, subject: &str) -> Option<Ratio> {
-        let ours = self.samples.get(subject)?;
+        self.ratio_of(self.samples.get(subject)?, subject)
+    }
+
+    /// The same of other numbers, which were measured in the same rounds, beside the rivals of the subject.
+    pub(crate) fn ratio_of(&self, ours: &[f64], subject: &str) -> Option<Ratio> {
         let rivals = self.samples.keys().filter(|name| *name != subject);
         let medians = rivals.filter_map(|name| Some((name, self.median(name)?)));
         let (rival, _) = match self.better {

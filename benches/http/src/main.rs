@@ -3,11 +3,13 @@
 //! Servers and clients share the machine, and take turns: what is told is the ratio of each round. `docs/performance.md` says
 //! what is measured, and how to point it at another server.
 //!
+//! With `bare`, a server that does nothing else, as those that take part: what any server takes at least.
+//!
 //! With `scale`, Kindling alone: how what it costs grows with what it has. `docs/scale.md` says more.
 
+mod bare;
 mod base;
 mod bench;
-mod calibration;
 mod certificate;
 mod client;
 mod compare;
@@ -53,6 +55,9 @@ fn main() -> ExitCode {
 
 /// Two runs that differ are no error, and no success either: as `diff` does.
 fn run(options: &Options) -> Result<ExitCode> {
+    if let Some(Mode::Bare { file, way }) = &options.mode {
+        match bare::serve(file, *way)? {}
+    }
     interrupt::watch()?;
     if let Some(Mode::Scale(options)) = &options.mode {
         return scale(options);

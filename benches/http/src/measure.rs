@@ -116,7 +116,7 @@ impl Conditions<'_> {
                 start_kindling(self.place, &self.place.folder.join("data-start"), work.transport)?
             }
             Kind::Nginx { sendfile } => start_nginx(self.place, sendfile, work.transport)?,
-            Kind::Other => return Ok(Vec::new()),
+            Kind::Bare | Kind::Other => return Ok(Vec::new()),
         };
         Ok(vec![lower("time to the first answer", "ms", milliseconds(started.ready))])
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::bare::Way;
 use crate::work::{self, Size, Work};
 
 /// Kindling beside nginx, or beside another server, over HTTP: a per-cluster image against the same bytes in a file.
@@ -84,6 +85,13 @@ pub(crate) struct Options {
 pub(crate) enum Mode {
     /// How cost grows: Kindling alone, with more and more hosts, infra-envs, live images, bytes and connections
     Scale(ScaleOptions),
+    /// A server of one file that does nothing else, to measure others by
+    Bare {
+        /// What it answers with
+        file: PathBuf,
+        /// How bytes get to the kernel
+        way: Way,
+    },
 }
 
 /// What may be chosen for measurements of growth.
@@ -210,6 +218,7 @@ mod tests {
         let parse = |words: &[&str]| Options::try_parse_from(["bench-http"].iter().chain(words));
         assert!(parse(&["--compare", "a", "b"]).is_ok());
         assert!(parse(&["scale", "--quick", "--only", "hosts", "--json", "a"]).is_ok());
+        assert!(parse(&["bare", "a", "sendfile"]).is_ok());
         for words in [
             &["--compare", "a"][..],
             &["--compare", "a", "b", "--quick"],
@@ -217,6 +226,8 @@ mod tests {
             &["--quick", "scale"],
             &["scale", "--compare", "a", "b"],
             &["scale", "--rounds", "0"],
+            &["bare", "a"],
+            &["bare", "a", "splice"],
             &["--rounds", "0"],
             &["--seconds", "NaN"],
             &["--seconds", "-1"],
@@ -237,7 +248,7 @@ mod tests {
         let scale =
             |words: &[&str]| match Options::parse_from(["bench-http", "scale"].iter().chain(words)).mode {
                 Some(Mode::Scale(scale)) => scale.command_line(),
-                None => String::new(),
+                _ => String::new(),
             };
         assert_eq!(
             scale(&["--only", "hosts", "--folder", "/a"]),

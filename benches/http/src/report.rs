@@ -7,18 +7,20 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use crate::figures::{Figure, Line};
+use crate::bare::Way;
+use crate::figures::{Figure, Line, Spread};
 use crate::machine::Machine;
 use crate::plot;
 
 /// The generated part of a page stands between these.
 const BEGIN: &str = "<!-- bench-http: begin -->";
 const END: &str = "<!-- bench-http: end -->";
-/// A client that reaches so little more than a server may be what was measured.
-const NEAR_THE_CLIENT: f64 = 0.8;
 /// Figures with a plot, and the names of the files.
 const PLOTS: [(&str, &str); 2] =
     [("rate", "rate.svg"), ("processor time of the server", "processor-time.svg")];
+
+/// What a server that does nothing else tells of others.
+const BOUNDED: [&str; 2] = ["rate", "processor time of the server"];
 
 /// All of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,7 +38,9 @@ pub(crate) struct Report {
     /// The TLS version and cipher suite that each of them agreed on.
     pub(crate) suites: Vec<(String, String)>,
     pub(crate) lines: Vec<Line>,
-    pub(crate) calibration: Vec<Line>,
+    /// What servers did that do nothing else, in the same rounds.
+    #[serde(default)]
+    pub(crate) bare: Vec<Line>,
     /// The configuration of nginx; empty where it took no part.
     pub(crate) nginx: String,
 }
@@ -48,7 +52,7 @@ impl Report {
         for name in self.figure_names() {
             self.section(&mut text, &name);
         }
-        self.calibration(&mut text);
+        self.bare(&mut text);
         if !self.nginx.is_empty() {
             let _ =
                 write!(text, "\n### Configuration of nginx\n\n```nginx\n{}\n```\n", self.nginx.trim_end());
@@ -129,33 +133,47 @@ impl Report {
         if self.contestants.len() > 2 { format!("{text} to {}", ratio.rival) } else { text }
     }
 
-    fn calibration(&self, text: &mut String) {
-        if self.calibration.is_empty() {
+    /// What servers take that do nothing else, as a bound of what any of them can reach.
+    fn bare(&self, text: &mut String) {
+        if self.bare.is_empty() {
             return;
         }
         text.push_str(
-            "\n### What the client could do\n\n\
-             The same client against threads of its own process, which send one buffer again and again.\n\n\
-             | work | client at most | fastest server | |\n|---|---|---|---|\n",
+            "\n### Servers that do nothing else\n\n\
+             An event loop for each processor that knows one file, takes any request for a right one and looks at its `Range` only. \
+             One writes out of a mapping, one has the kernel send pages of the file. Behind each figure its ratio to the better rival.\n\n",
         );
-        for line in &self.calibration {
-            let Some(figure) = line.figure("rate") else { continue };
-            let Some(most) = figure.samples.keys().find_map(|name| figure.median(name)) else { continue };
-            let fastest = self.fastest(&line.key);
-            let told = fastest.map_or("-".to_owned(), |rate| format!("{} {}", number(rate), figure.unit));
-            let verdict = match fastest {
-                Some(rate) if rate > NEAR_THE_CLIENT * most => "near to what the client can do",
-                _ => "",
-            };
-            let _ =
-                writeln!(text, "| {} | {} {} | {told} | {verdict} |", line.title, number(most), figure.unit);
+        let mut names = vec![self.subject.as_str()];
+        names.extend(Way::ALL.map(Way::name));
+        let _ = writeln!(
+            text,
+            "| work | figure | {} |\n|---|---|{}",
+            names.join(" | "),
+            "---|".repeat(names.len())
+        );
+        for (line, bare) in self.bare.iter().filter_map(|bare| Some((self.line(&bare.key)?, bare))) {
+            for figure in BOUNDED {
+                let (Some(figure), Some(bare)) = (line.figure(figure), bare.figure(figure)) else { continue };
+                let samples = |name: &&str| figure.samples.get(*name).or_else(|| bare.samples.get(*name));
+                let cells = names.iter().map(|name| self.bounded_cell(figure, samples(name)));
+                let cells: Vec<String> = cells.collect();
+                let _ = writeln!(text, "| {} | {} | {} |", line.title, figure.name, cells.join(" | "));
+            }
         }
     }
 
-    fn fastest(&self, key: &str) -> Option<f64> {
-        let line = self.lines.iter().find(|line| line.key == key)?;
-        let figure = line.figure("rate")?;
-        figure.samples.keys().filter_map(|name| figure.median(name)).max_by(f64::total_cmp)
+    fn bounded_cell(&self, figure: &Figure, samples: Option<&Vec<f64>>) -> String {
+        let Some((samples, spread)) = samples.and_then(|samples| Some((samples, Spread::of(samples)?)))
+        else {
+            return "-".to_owned();
+        };
+        let ratio = figure.ratio_of(samples, &self.subject);
+        let ratio = ratio.map_or(String::new(), |ratio| format!(", **{:.2}**", ratio.spread.median));
+        format!("{} {}{ratio}", number(spread.median), figure.unit)
+    }
+
+    fn line(&self, key: &str) -> Option<&Line> {
+        self.lines.iter().find(|line| line.key == key)
     }
 
     /// Writes the page and its plots into a folder of documentation.
@@ -241,8 +259,11 @@ pub(crate) mod tests {
             ranges.add("nginx buffers", &[rate(20.0)]);
             images.add("kindling", &[own(subject)]);
         }
-        let mut calibration = Line::new("http-stream-1", "whole image, 1 client, HTTP");
-        calibration.add("in-process", &[rate(3.2)]);
+        let mut bare = Line::new("http-stream-1", "whole image, 1 client, HTTP");
+        for (writes, sendfile) in [(3.0, 2.2), (2.9, 2.3), (3.1, 2.4)] {
+            bare.add("bare writes", &[rate(writes), cost(writes / 8.0)]);
+            bare.add("bare sendfile", &[rate(sendfile), cost(sendfile / 8.0)]);
+        }
         Report {
             machine: Machine {
                 date: "2026-01-02".to_owned(),
@@ -262,7 +283,7 @@ pub(crate) mod tests {
                 .into(),
             suites: vec![("kindling".to_owned(), "TLSv1_3 TLS13_AES_256_GCM_SHA384".to_owned())],
             lines: vec![stream, ranges, images],
-            calibration: vec![calibration],
+            bare: vec![bare],
             nginx: "sendfile @SENDFILE@;\n".to_owned(),
         }
     }

@@ -6,7 +6,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use clap::ValueEnum;
 
+use crate::bare::Way;
 use crate::certificate::{self, CERTIFICATE, KEY};
 use crate::client::{Connection, Sink, Target, Tls, write_get};
 use crate::exchange::Wanted;
@@ -78,6 +80,8 @@ pub(crate) enum Kind {
         /// `on` or `off`.
         sendfile: &'static str,
     },
+    /// Told beside the others, and compared with none.
+    Bare,
     /// Not at all.
     Other,
 }
@@ -180,10 +184,7 @@ pub(crate) fn launch(
 ) -> Result<Started> {
     let begun = Instant::now();
     let mut process = Process::start("kindling", command.stdout(Stdio::piped()), &place.log())?;
-    let line = process.first_line().with_context(|| told(&place.log()))?;
-    let port = line.rsplit(':').next().and_then(|port| port.trim().parse().ok());
-    let port = port.with_context(|| format!("kindling says {line:?} and not where it listens"))?;
-    let target = place.target(port, awaited.path, transport)?;
+    let target = place.target(port(&mut process, &place.log())?, awaited.path, transport)?;
     await_answer(&mut process, &target, (begun, awaited.patience)).with_context(|| told(&place.log()))?;
     Ok(Started { process, target, ready: begun.elapsed() })
 }
@@ -216,6 +217,28 @@ pub(crate) fn start_nginx(place: &Place, sendfile: &str, transport: Transport) -
             Err(_) => crate::interrupt::check()?,
         }
     }
+}
+
+/// Starts a server that does nothing else.
+///
+/// # Errors
+///
+/// When it does not say where it listens.
+pub(crate) fn start_bare(place: &Place, way: Way) -> Result<Started> {
+    let begun = Instant::now();
+    let mut command = Command::new(std::env::current_exe()?);
+    let name = way.to_possible_value().context("a way has a name")?;
+    command.arg("bare").arg(place.image()).arg(name.get_name()).stdout(Stdio::piped());
+    let mut process = Process::start(way.name(), &mut command, &place.log())?;
+    let target = place.target(port(&mut process, &place.log())?, "/", Transport::Plain)?;
+    Ok(Started { process, target, ready: begun.elapsed() })
+}
+
+/// Where a server listens, as its first line says.
+fn port(process: &mut Process, log: &Path) -> Result<u16> {
+    let line = process.first_line().with_context(|| told(log))?;
+    let port = line.rsplit(':').next().and_then(|port| port.trim().parse().ok());
+    port.with_context(|| format!("a server says {line:?} and not where it listens"))
 }
 
 /// A server that somebody else has started.

@@ -78,14 +78,14 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibration::Server;
+    use crate::bare::{Way, tests::serving};
 
     #[test]
     fn every_reader_gets_a_bite() {
-        let server = Server::start(64 << 20).unwrap();
+        let target = serving(64 << 20, Way::Writes);
         let plan = Plan { readers: 5, time: Duration::from_millis(30) };
-        let most = read(&server.target(), 64 << 20, std::process::id(), plan).unwrap();
+        let most = read(&target, 64 << 20, std::process::id(), plan).unwrap();
         assert!(most > 64 << 10, "{most}");
-        assert!(read(&server.target(), 63 << 20, std::process::id(), plan).is_err());
+        assert!(read(&target, 63 << 20, std::process::id(), plan).is_err());
     }
 }

@@ -36,6 +36,12 @@ impl Work {
         matches!(self.task, Task::NewImages { .. } | Task::PostToFirstByte { .. })
     }
 
+    /// Whether a server can do it that has nothing but the bytes.
+    pub(crate) fn is_bare(self) -> bool {
+        let is_reading = matches!(self.task, Task::Stream { .. } | Task::Ranges { .. } | Task::Replay { .. });
+        is_reading && self.transport == Transport::Plain
+    }
+
     /// A short name, for `--only` and for tables that compare runs.
     pub(crate) fn key(self) -> String {
         let transport = match self.transport {

@@ -1,0 +1,381 @@
+//! Servers that do nothing else: they answer anything with the bytes of one file, and look at nothing but `Range`.
+//!
+//! No server can take less that hands bytes to the kernel in the same way, whatever it is written in; and what clients get of
+//! these is what they can get at all.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::fs::File;
+use std::io::{self, IoSlice, PipeReader, PipeWriter, Read, Write, pipe};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use anyhow::{Context, Result};
+use bytes::Bytes;
+use clap::ValueEnum;
+use isogen::Source;
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::fs::sendfile;
+use rustix::net::{SendFlags, send};
+
+/// The longest request.
+const MAX_REQUEST: usize = 4 << 10;
+/// After so many bytes other connections have their turn. More at once costs no less.
+const WRITE_LEN: u64 = 4 << 20;
+const SENDFILE_LEN: u64 = 2 << 20;
+/// What an event loop calls the bell that new connections ring; the number of no connection.
+const BELL: u64 = u64::MAX;
+const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
+/// How bytes get to the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Way {
+    /// Out of a mapping of the file, which the kernel copies.
+    Writes,
+    /// The kernel sends pages of the file itself.
+    Sendfile,
+}
+
+impl Way {
+    pub(crate) const ALL: [Self; 2] = [Self::Writes, Self::Sendfile];
+
+    /// What such a server is called.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Writes => "bare writes",
+            Self::Sendfile => "bare sendfile",
+        }
+    }
+}
+
+/// Serves a file for as long as the process lives, and says where.
+///
+/// # Errors
+///
+/// When the system does not let it.
+pub(crate) fn serve(path: &Path, way: Way) -> Result<Infallible> {
+    println!("Listening on 127.0.0.1:{}", start(path, way)?);
+    loop {
+        thread::park();
+    }
+}
+
+/// Serves a file on threads that end with the process, one for each processor, and gives the port.
+///
+/// # Errors
+///
+/// When the system does not let it.
+pub(crate) fn start(path: &Path, way: Way) -> Result<u16> {
+    let served = Arc::new(Served::open(path, way).with_context(|| format!("{}", path.display()))?);
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let port = listener.local_addr()?.port();
+    let count = thread::available_parallelism().map_or(1, usize::from);
+    let workers = (0..count).map(|_| Worker::start(&served)).collect::<Result<Vec<_>>>()?;
+    thread::Builder::new().name("listener".to_owned()).spawn(move || {
+        let mut next = workers.iter().cycle();
+        for socket in listener.incoming().map_while(Result::ok) {
+            if next.next().is_none_or(|worker| worker.give(socket).is_err()) {
+                break;
+            }
+        }
+    })?;
+    Ok(port)
+}
+
+/// The file.
+struct Served {
+    file: File,
+    mapped: Bytes,
+    way: Way,
+}
+
+impl Served {
+    fn open(path: &Path, way: Way) -> Result<Self> {
+        Ok(Self { file: File::open(path)?, mapped: Source::open(path)?.mapped()?, way })
+    }
+
+    fn total(&self) -> u64 {
+        self.mapped.len() as u64
+    }
+
+    /// Hands the head and the beginning of a range to the kernel, and takes away what it took. Whether it took all that it was given.
+    fn send(&self, socket: &TcpStream, head: &mut Vec<u8>, range: &mut Range<u64>) -> io::Result<bool> {
+        match self.way {
+            Way::Writes => {
+                let bounds = [range.start, range.end.min(range.start + WRITE_LEN)];
+                let [start, end] = bounds.map(|at| usize::try_from(at).unwrap_or(usize::MAX));
+                let body = self.mapped.get(start..end).unwrap_or_default();
+                let sent = rustix::io::writev(socket, &[IoSlice::new(head), IoSlice::new(body)])?;
+                let is_all = sent == head.len() + body.len();
+                let of_head = sent.min(head.len());
+                head.drain(..of_head);
+                range.start += (sent - of_head) as u64;
+                Ok(is_all)
+            }
+            Way::Sendfile => {
+                if !head.is_empty() {
+                    let sent = send(socket, head, SendFlags::MORE)?;
+                    head.drain(..sent);
+                    if !head.is_empty() {
+                        return Ok(false);
+                    }
+                }
+                let len = SENDFILE_LEN.min(range.end - range.start);
+                let wanted = usize::try_from(len).unwrap_or(usize::MAX);
+                let sent = sendfile(socket, &self.file, Some(&mut range.start), wanted)?;
+                Ok(sent == wanted)
+            }
+        }
+    }
+}
+
+/// A thread with an event loop, to those who give it connections.
+struct Worker {
+    arrivals: mpsc::Sender<TcpStream>,
+    bell: PipeWriter,
+}
+
+impl Worker {
+    fn start(served: &Arc<Served>) -> Result<Self> {
+        let (sender, arrivals) = mpsc::channel();
+        let (rung, bell) = pipe()?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, &rung, epoll::EventData::new_u64(BELL), epoll::EventFlags::IN)?;
+        let events = Loop {
+            served: Arc::clone(served),
+            epoll,
+            arrivals,
+            rung,
+            connections: Vec::new(),
+            busy: VecDeque::new(),
+        };
+        thread::Builder::new().name("connections".to_owned()).spawn(move || {
+            if let Err(error) = events.run() {
+                eprintln!("Error: {error:#}");
+            }
+        })?;
+        Ok(Self { arrivals: sender, bell })
+    }
+
+    fn give(&self, socket: TcpStream) -> Result<()> {
+        self.arrivals.send(socket)?;
+        Ok((&self.bell).write_all(&[0])?)
+    }
+}
+
+struct Loop {
+    served: Arc<Served>,
+    epoll: OwnedFd,
+    arrivals: mpsc::Receiver<TcpStream>,
+    rung: PipeReader,
+    /// By the number that the kernel knows them by; `None` of those that have ended.
+    connections: Vec<Option<Connection>>,
+    /// Those that can go on without waiting.
+    busy: VecDeque<u64>,
+}
+
+impl Loop {
+    fn run(mut self) -> Result<()> {
+        let mut events = Vec::with_capacity(256);
+        loop {
+            let timeout = (!self.busy.is_empty()).then_some(&AT_ONCE);
+            events.clear();
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), timeout) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            self.busy.extend(events.iter().map(|event| event.data.u64()));
+            for _ in 0..self.busy.len() {
+                match self.busy.pop_front() {
+                    Some(BELL) => self.welcome()?,
+                    Some(number) => self.turn(number)?,
+                    None => break,
+                }
+            }
+        }
+    }
+
+    fn welcome(&mut self) -> Result<()> {
+        // As much as there is: whoever is not found below rings after that.
+        let _ = self.rung.read(&mut [0; 64])?;
+        for socket in self.arrivals.try_iter() {
+            socket.set_nonblocking(true)?;
+            socket.set_nodelay(true)?;
+            let number = self.connections.len() as u64;
+            let flags = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::ET;
+            epoll::add(&self.epoll, &socket, epoll::EventData::new_u64(number), flags)?;
+            self.connections.push(Some(Connection {
+                socket,
+                request: Vec::new(),
+                head: Vec::new(),
+                rest: 0..0,
+            }));
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self, number: u64) -> Result<()> {
+        let Some(slot) = self.connections.get_mut(usize::try_from(number)?) else { return Ok(()) };
+        let Some(connection) = slot else { return Ok(()) };
+        match connection.turn(&self.served) {
+            Ok(true) => self.busy.push_back(number),
+            Ok(false) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            // A client that goes away is the end of a connection and of nothing else.
+            Err(_) => *slot = None,
+        }
+        Ok(())
+    }
+}
+
+struct Connection {
+    socket: TcpStream,
+    request: Vec<u8>,
+    /// What is not sent yet.
+    head: Vec<u8>,
+    rest: Range<u64>,
+}
+
+impl Connection {
+    /// Reads or writes once. Whether there is more to be done at once.
+    fn turn(&mut self, served: &Served) -> io::Result<bool> {
+        if self.head.is_empty() && self.rest.is_empty() {
+            let mut piece = [0; MAX_REQUEST];
+            let len = self.socket.read(&mut piece)?;
+            if len == 0 || self.request.len() > MAX_REQUEST {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.request.extend_from_slice(piece.get(..len).unwrap_or_default());
+            if !self.request.ends_with(b"\r\n\r\n") {
+                return Ok(len == piece.len());
+            }
+            self.answer(served.total())?;
+        }
+        let took_all = served.send(&self.socket, &mut self.head, &mut self.rest)?;
+        Ok(took_all && !self.rest.is_empty())
+    }
+
+    fn answer(&mut self, total: u64) -> io::Result<()> {
+        let invalid = || io::Error::from(io::ErrorKind::InvalidData);
+        let text = str::from_utf8(&self.request).map_err(|_| invalid())?;
+        let range = text.lines().find_map(|line| line.strip_prefix("Range: bytes=")?.split_once('-'));
+        if let Some((first, last)) = range {
+            let [first, last] = [first, last].map(|text| text.parse::<u64>().ok().filter(|at| *at < total));
+            let (first, last) = first.zip(last).filter(|(first, last)| first <= last).ok_or_else(invalid)?;
+            self.rest = first..last + 1;
+            let len = last + 1 - first;
+            write!(
+                self.head,
+                "HTTP/1.1 206 Partial Content\r\nContent-Length: {len}\r\nContent-Range: bytes {first}-{last}/{total}\r\n\r\n"
+            )?;
+        } else {
+            self.rest = 0..total;
+            write!(self.head, "HTTP/1.1 200 OK\r\nContent-Length: {total}\r\n\r\n")?;
+        }
+        self.request.clear();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::base;
+    use crate::client::{Connection, Sink, Target, write_get};
+    use crate::exchange::Wanted;
+    use crate::fleet::{Client, Script, Until, run};
+    use crate::random::Random;
+
+    /// A server of a file of so many bytes, which is gone by name.
+    pub(crate) fn serving(total: u64, way: Way) -> Target {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(total).unwrap();
+        target(file.path(), way)
+    }
+
+    fn target(path: &Path, way: Way) -> Target {
+        let address: std::net::SocketAddr = (Ipv4Addr::LOCALHOST, start(path, way).unwrap()).into();
+        Target { address, authority: address.to_string(), path: "/".to_owned(), tls: None }
+    }
+
+    #[test]
+    fn what_is_sent_is_the_file() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let bytes: Vec<u8> = (0..9_000_000_u32).map(|at| (at % 251) as u8).collect();
+        file.write_all(&bytes).unwrap();
+        for way in Way::ALL {
+            let target = target(file.path(), way);
+            base::compare_ranges(&target, file.path()).unwrap();
+            let mut request = Vec::new();
+            write_get(&mut request, &target, None);
+            let mut sent = Vec::new();
+            let mut keep = |piece: &[u8]| {
+                sent.extend_from_slice(piece);
+                Ok(())
+            };
+            let mut connection = Connection::open(&target).unwrap();
+            connection.ask(&request, Wanted::Whole(9_000_000), &mut Sink::Give(&mut keep)).unwrap();
+            assert!(sent == bytes, "{way:?}");
+        }
+    }
+
+    /// The whole client, from epoll to the checks of answers.
+    #[test]
+    fn clients_get_what_they_ask_for() {
+        for way in Way::ALL {
+            let target = Arc::new(serving(3 << 20, way));
+            for count in [1, 5] {
+                let clients =
+                    (0..count).map(|_| Client::open(&target, 3 << 20, Script::Whole).unwrap()).collect();
+                let tally = run(clients, Until::Once).unwrap();
+                assert_eq!((tally.requests, tally.bytes), (count, count * (3 << 20)));
+                assert_eq!(tally.latencies.len(), usize::try_from(count).unwrap());
+            }
+            let script = Script::Random { len: 1000, random: Random::new(1) };
+            let clients = (0..3).map(|_| Client::open(&target, 3 << 20, script.clone()).unwrap()).collect();
+            let tally = run(clients, Until::Elapsed(Duration::from_millis(30))).unwrap();
+            assert!(tally.requests > 3 && tally.bytes == tally.requests * 1000);
+            let open = |reads| Client::open(&target, 3 << 20, Script::Replay { reads, asked: 0 }).unwrap();
+            let clients = vec![open([(0, 9)].into()), open([(5, 2004), (70, 70)].into())];
+            let tally = run(clients, Until::Replayed(3)).unwrap();
+            assert_eq!((tally.requests, tally.bytes), (3 + 6, 3 * 10 + 3 * 2001));
+        }
+    }
+
+    #[test]
+    fn another_length_than_the_wanted_one_ends_the_run() {
+        let target = Arc::new(serving(1 << 20, Way::Writes));
+        for (count, script) in [(1, Script::Whole), (2, Script::Random { len: 9, random: Random::new(1) })] {
+            let open = |_| Client::open(&target, (1 << 20) + 1, script.clone()).unwrap();
+            let error = run((0..count).map(open).collect(), Until::Once).unwrap_err();
+            assert!(error.to_string().contains("and not"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_request_ends_the_connection() {
+        let target = serving(1 << 20, Way::Writes);
+        for request in [
+            "GET / HTTP/1.1\r\nRange: bytes=5-4\r\n\r\n",
+            "GET / HTTP/1.1\r\nRange: bytes=0-1048576\r\n\r\n",
+            "GET / HTTP/1.1\r\nRange: bytes=x-1\r\n\r\n",
+            &"a".repeat(9000),
+        ] {
+            let mut socket = TcpStream::connect(target.address).unwrap();
+            socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+            socket.write_all(request.as_bytes()).unwrap();
+            // What was sent and not read makes it a reset.
+            match socket.read(&mut [0; 1]) {
+                Ok(len) => assert_eq!(len, 0, "{request}"),
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::ConnectionReset, "{request}"),
+            }
+        }
+    }
+}
