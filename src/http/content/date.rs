@@ -1,9 +1,7 @@
 //! The `Date` of answers.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use axum::http::HeaderValue;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SubsecRound, Utc};
 
 use super::conditional::date_value;
 
@@ -28,10 +26,9 @@ impl Date {
 
     /// The same for now.
     pub(in crate::http) fn now(&mut self) -> &Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now = i64::try_from(now.as_secs()).unwrap_or_default();
-        if now != self.second.timestamp() {
-            *self = Self::at(DateTime::from_timestamp(now, 0).unwrap_or_default());
+        let now = Utc::now();
+        if now.timestamp() != self.second.timestamp() {
+            *self = Self::at(now.trunc_subsecs(0));
         }
         self
     }

@@ -182,8 +182,8 @@ impl Content {
         if self.modified > date.second() {
             return None;
         }
-        let body = PlanBody::of_range(Arc::clone(&self.plan), range.bounds(), mode).ok()?;
         let content_range = content_range(range, self.plan.len())?;
+        let body = PlanBody::of_range(Arc::clone(&self.plan), range.bounds(), mode).ok()?;
         head.extend_from_slice(&self.beginning);
         for part in [
             b"content-range: ",

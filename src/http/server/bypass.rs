@@ -339,9 +339,9 @@ mod tests {
 
     impl Served {
         /// Sends pieces, one when the one before was taken, until nobody takes any more.
-        async fn send(&mut self, pieces: &[&str]) {
+        async fn send(&mut self, pieces: &[impl AsRef<[u8]>]) {
             for piece in pieces {
-                if self.client.write_all(piece.as_bytes()).await.is_err() {
+                if self.client.write_all(piece.as_ref()).await.is_err() {
                     break;
                 }
                 for _ in 0..20 {
@@ -363,7 +363,7 @@ mod tests {
     }
 
     /// What hyper alone answers, and what it does with a bypass before it.
-    async fn both(pieces: &[&str]) -> (Vec<String>, Vec<String>) {
+    async fn both(pieces: &[impl AsRef<[u8]>]) -> (Vec<String>, Vec<String>) {
         let mut told = Vec::new();
         let mut heard = Vec::new();
         for is_known in [false, true] {
@@ -391,7 +391,7 @@ mod tests {
         assert_eq!(told[0], told[1]);
         assert_eq!(heard, ["/known", "/known"]);
         // Two at once are more than one.
-        let (told, heard) = both(&[&KNOWN.repeat(2), KNOWN]).await;
+        let (told, heard) = both(&[&*KNOWN.repeat(2), KNOWN]).await;
         assert_eq!(told[0], told[1]);
         assert_eq!(heard, ["/known"; 3]);
     }
@@ -531,12 +531,13 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
 
-        /// Whatever comes, and in whatever pieces: the client sees what hyper alone would have told it.
+        /// Whatever comes, whole or broken, and in whatever pieces: the client sees what hyper alone would have told it.
         #[test]
         fn nobody_sees_the_bypass(
             requests in proptest::collection::vec(0..7_usize, 1..8),
             cuts in proptest::collection::vec(0..400_usize, 0..6),
             are_apart in any::<bool>(),
+            broken in proptest::collection::vec((0..400_usize, any::<u8>()), 0..3),
         ) {
             let kinds = [
                 KNOWN,
@@ -548,14 +549,18 @@ mod tests {
                 "GET /known HTTP/1.1\r\nRange: bytes=1-2\r\nno header\r\n\r\n",
             ];
             let texts: Vec<&str> = requests.iter().map(|at| kinds[*at]).collect();
-            let all = texts.concat();
+            let mut all = texts.concat().into_bytes();
+            for (at, byte) in broken {
+                let at = at % all.len();
+                all[at] = byte;
+            }
             let mut ends: Vec<usize> = cuts.iter().map(|at| at % (all.len() + 1)).collect();
             if are_apart {
                 ends.extend(texts.iter().scan(0, |end, text| { *end += text.len(); Some(*end) }));
             }
             ends.extend([0, all.len()]);
             ends.sort_unstable();
-            let pieces: Vec<&str> = ends.windows(2).map(|ends| &all[ends[0]..ends[1]]).collect();
+            let pieces: Vec<&[u8]> = ends.windows(2).map(|ends| &all[ends[0]..ends[1]]).collect();
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
             let (told, _) = runtime.block_on(both(&pieces));
             prop_assert_eq!(&told[0], &told[1]);
