@@ -125,6 +125,13 @@ pub(crate) fn kindling(path: Option<&Path>) -> Result<PathBuf> {
     path.canonicalize().with_context(|| format!("{}", path.display()))
 }
 
+/// Warms a server with its whole file, and sees that it sends the bytes of the image.
+fn agree(contestant: &Contestant, image: &Path, digest: &str) -> Result<()> {
+    let found = base::download(&contestant.target, contestant.total, None)?;
+    ensure!(found == digest, "it sends other bytes: SHA-256 {found} and not {digest}");
+    base::compare_ranges(&contestant.target, image)
+}
+
 struct Bench<'a> {
     options: &'a Options,
     place: Place,
@@ -191,16 +198,14 @@ impl Bench<'_> {
             for (name, sendfile) in RIVALS {
                 let started = start_nginx(&self.place, sendfile, transport)?;
                 let nginx = started.takes_part(name, Kind::Nginx { sendfile }, "/image.iso", total);
-                let found = base::download(&nginx.target, total, None).context(name)?;
-                ensure!(found == digest, "{name} sends other bytes: SHA-256 {found} and not {digest}");
-                base::compare_ranges(&nginx.target, &image).context(name)?;
+                agree(&nginx, &image, &digest).context(name)?;
                 contestants.push(nginx);
             }
         }
         if transport == Transport::Plain {
             for way in Way::ALL {
                 let bare = start_bare(&self.place, way)?.takes_part(way.name(), Kind::Bare, "/", total);
-                base::compare_ranges(&bare.target, &image).context(way.name())?;
+                agree(&bare, &image, &digest).context(way.name())?;
                 contestants.push(bare);
             }
         }
