@@ -30,6 +30,14 @@ const WRITE_LEN: u64 = 4 << 20;
 const SENDFILE_LEN: u64 = 2 << 20;
 /// What an event loop calls the bell that new connections ring; the number of no connection.
 const BELL: u64 = u64::MAX;
+/// What answers with an image tell of it, as long as it is there: longer heads take more of the kernel, beyond their copy.
+const DESCRIPTION: &str = "Cache-Control: private, no-cache\r\n\
+    ETag: \"0000000000000000000000000000000000000000000000000000000000000000\"\r\n\
+    Last-Modified: Thu, 01 Jan 1970 00:00:00 GMT\r\n\
+    Accept-Ranges: bytes\r\n\
+    Content-Disposition: attachment; filename=00000000-0000-0000-0000-000000000000-discovery.iso\r\n\
+    Content-Type: application/x-iso9660-image\r\n\
+    Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n";
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// How bytes get to the kernel.
@@ -271,11 +279,11 @@ impl Connection {
             let len = last + 1 - first;
             write!(
                 self.head,
-                "HTTP/1.1 206 Partial Content\r\nContent-Length: {len}\r\nContent-Range: bytes {first}-{last}/{total}\r\n\r\n"
+                "HTTP/1.1 206 Partial Content\r\n{DESCRIPTION}Content-Length: {len}\r\nContent-Range: bytes {first}-{last}/{total}\r\n\r\n"
             )?;
         } else {
             self.rest = 0..total;
-            write!(self.head, "HTTP/1.1 200 OK\r\nContent-Length: {total}\r\n\r\n")?;
+            write!(self.head, "HTTP/1.1 200 OK\r\n{DESCRIPTION}Content-Length: {total}\r\n\r\n")?;
         }
         self.request.clear();
         Ok(())

@@ -140,7 +140,8 @@ impl Report {
         }
         text.push_str(
             "\n### Servers that do nothing else\n\n\
-             An event loop for each processor that knows one file, takes any request for a right one and looks at its `Range` only. \
+             An event loop for each processor that knows one file, takes any request for a right one, looks at its `Range` only, and \
+             answers with a head as long as Kindling's. \
              One writes out of a mapping, one has the kernel send pages of the file. Behind each figure its ratio to the better rival.\n\n",
         );
         let mut names = vec![self.subject.as_str()];
