@@ -206,4 +206,15 @@ impl Error {
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound { .. } | Self::NoNmstatectl { .. })
     }
+
+    /// Where bytes are still coming, if that is all that is wrong: [`Source::coming`](crate::Source::coming) tells when
+    /// they are there.
+    #[must_use]
+    pub fn still_coming(&self) -> Option<u64> {
+        match self {
+            Self::Read { offset, source, .. } if source.kind() == io::ErrorKind::WouldBlock => Some(*offset),
+            Self::Read { source, .. } => source.get_ref()?.downcast_ref::<Self>()?.still_coming(),
+            _ => None,
+        }
+    }
 }

@@ -64,5 +64,5 @@ pub use pxe::PxeFile;
 pub use relayout::{Contents, FileOperations};
 pub use residency::{Residency, Stamp};
 pub use rootfs::RootFilesystem;
-pub use source::{ReadAt, Source};
+pub use source::{Coming, ReadAt, Source};
 pub use volume::Volume;

@@ -397,6 +397,7 @@ fn joined(first: &Segment, second: &Segment) -> Option<Segment> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ReadAt;
 
     fn base() -> Arc<Source> {
         Arc::new(Source::from_bytes("base", &b"0123456789"[..]))
@@ -423,6 +424,28 @@ mod tests {
         assert!(plan.patched(vec![patch(1, "abc"), patch(3, "d")]).is_err());
         assert!(plan.patched(vec![patch(9, "ab")]).is_err());
         assert!(plan.patched(vec![patch(u64::MAX, "ab")]).is_err());
+    }
+
+    /// Bytes of which the last five are still coming.
+    #[derive(Debug)]
+    struct Late;
+
+    impl ReadAt for Late {
+        fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+            if offset >= 5 {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            Bytes::from_static(b"01234").read_at(buf, offset)
+        }
+    }
+
+    #[test]
+    fn what_is_still_coming_is_told_from_what_is_broken() {
+        let plan = Plan::whole(Arc::new(Source::new("late".to_owned(), 10, Late)));
+        assert_eq!(plan.read_all(10).unwrap_err().still_coming(), Some(5));
+        assert_eq!(plan.sha256().unwrap_err().still_coming(), Some(5));
+        let short = Plan::whole(Arc::new(Source::new("short".to_owned(), 10, Bytes::from_static(b"01234"))));
+        assert_eq!(short.read_all(10).unwrap_err().still_coming(), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
@@ -13,14 +14,22 @@ use crate::digest::{Digest, HashStates, Hasher};
 use crate::residency::Seen;
 use crate::{Error, Extent, Result};
 
+/// Done when bytes that were still coming are there, or never will be.
+pub type Coming = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// Bytes that can be read at any position, by any thread, without a cursor.
 pub trait ReadAt: fmt::Debug + Send + Sync {
     /// Reads at `offset` into `buf` and tells how many bytes there were; 0 only at the end.
     ///
     /// # Errors
     ///
-    /// Whatever the storage below answers.
+    /// Whatever the storage below answers, and [`WouldBlock`](io::ErrorKind::WouldBlock) for bytes that are still coming.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// What to wait for before these bytes are read: nothing, where they are there.
+    fn coming(&self, _extent: Extent) -> Option<Coming> {
+        None
+    }
 
     /// The file behind it, where there is one: what in-kernel copies and mappings need.
     fn as_file(&self) -> Option<&File> {
@@ -131,6 +140,12 @@ impl Source {
     #[must_use]
     pub fn as_file(&self) -> Option<&File> {
         self.reader.as_file()
+    }
+
+    /// What to wait for before these bytes are read: nothing, where they are there.
+    #[must_use]
+    pub fn coming(&self, extent: Extent) -> Option<Coming> {
+        self.reader.coming(extent)
     }
 
     /// Fills `buf` from `offset`.

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
-use super::{Policy, Server, base_bytes, header, run};
+use super::{Gate, Policy, Server, base_bytes, base_with, header, run};
 
 /// So many bytes of the live image come at once, and the rest when it is let through.
 const FIRST: usize = 400_000;
@@ -82,5 +82,48 @@ fn what_is_there_is_served_while_the_rest_comes() {
         assert_eq!(header(&again, "etag"), etag);
         assert!(again.bytes().await.unwrap() == whole);
         assert!(whole.starts_with(&first));
+    });
+}
+
+#[test]
+fn who_waits_for_what_is_coming_is_in_nobodys_way() {
+    /// More than may read from a disk at once.
+    const WAITING: usize = 40;
+    run(async {
+        let bytes = Bytes::from(base_with(b"a program"));
+        let gate = Arc::new(Notify::new());
+        let url = mirror(bytes.clone(), Arc::clone(&gate)).await;
+        let more = json!({"url": url, "sha256": Digest::of(&bytes).to_string(), "openshift_version": "4.18"});
+        // Two requests have their turn at a time.
+        let turns = Some(Gate::open(100));
+        let server = Server::start_in(TempDir::new().unwrap(), (Policy::Open, None), more, turns).await;
+        // The early boot of these images needs a program that comes last.
+        let mut minimal = Vec::new();
+        for _ in 0..3 {
+            let (_, id) = server.infra_env_on("4.18").await;
+            let path = format!("/i/{id}/minimal.iso");
+            minimal.push((tokio::spawn(server.client.get(format!("{}{path}", server.base)).send()), path));
+        }
+        let (_, id) = server.infra_env_on("4.18").await;
+        let url = format!("{}/i/{id}/full.iso", server.base);
+        let range = |range: &str| server.client.get(&url).header("range", format!("bytes={range}")).send();
+        let late: Vec<_> = (0..WAITING).map(|_| tokio::spawn(range("-100"))).collect();
+        let asked = format!(r#"kindling_image_answers_total{{file="full.iso",kind="range"}} {WAITING}"#);
+        while !server.get("/metrics").await.text().await.unwrap().contains(&asked) {
+            tokio::task::yield_now().await;
+        }
+        let early = range("0-99999").await.unwrap();
+        assert_eq!(early.bytes().await.unwrap().len(), 100_000);
+        assert!(!server.live_images.is_ready());
+        assert!(minimal.iter().all(|(request, _)| !request.is_finished()), "nothing was waited for");
+        gate.notify_one();
+        for answer in late {
+            assert_eq!(answer.await.unwrap().unwrap().bytes().await.unwrap().len(), 100);
+        }
+        for (request, path) in minimal {
+            let early = request.await.unwrap().unwrap().bytes().await.unwrap();
+            server.live_images.ready().await;
+            assert!(server.bytes(&path).await == early);
+        }
     });
 }

@@ -5,6 +5,7 @@
 mod arriving;
 #[path = "../inventory/database.rs"]
 mod database;
+mod kept;
 mod known;
 mod replicas;
 mod short;
@@ -13,7 +14,8 @@ mod turns;
 use std::path::Path;
 use std::sync::Arc;
 
-use fixtures::Recipe;
+use fixtures::erofs::Erofs;
+use fixtures::{Architecture, Era, Filesystem, Recipe};
 use ignition::discovery::HttpUrl;
 use isogen::BaseImage;
 use kindling::http::images::{Embedded, ImageServer};
@@ -21,6 +23,7 @@ use kindling::images::Catalogue;
 use kindling::images::library::{Library, LibrarySettings};
 use kindling::inventory::auth::{KeyTexts, LocalKeys, Policy};
 use kindling::inventory::files::FileStore;
+use kindling::inventory::id::InfraEnvId;
 use kindling::inventory::store::SqlStore;
 use kindling::inventory::{Inventory, Settings};
 use reqwest::{Client, Method, Response};
@@ -35,6 +38,12 @@ const VERSION: &str = "418.94.202501010000-0";
 /// The live image.
 fn base_bytes() -> Vec<u8> {
     Recipe::all().find(|recipe| recipe.name() == "2024-12.x86_64").expect("a recipe").build()
+}
+
+/// A live image with `nmstatectl` in its root file system.
+fn base_with(nmstatectl: &[u8]) -> Vec<u8> {
+    let root = Erofs::RELEASE.image([("usr/bin/nmstatectl", nmstatectl)]);
+    Recipe::new(Architecture::X86_64, Era::E2024_12).filesystem_contents(Filesystem::Erofs, root).build()
 }
 
 struct Server {
@@ -67,12 +76,12 @@ impl Server {
         gate: Option<Arc<Gate>>,
     ) -> Self {
         let store = SqlStore::open_file(&directory.path().join("kindling.db")).await.unwrap();
-        Self::start_on((store, None), directory, (policy, user), more, gate).await
+        Self::start_on((store, None, None), directory, (policy, user), more, gate).await
     }
 
-    /// A server on any store, which tells machines that it is at some URL.
+    /// A server on any store, which tells machines that it is at some URL. It may be one of a single infra-env.
     async fn start_on(
-        (store, url): (SqlStore, Option<&str>),
+        (store, url, infra_env_id): (SqlStore, Option<&str>, Option<InfraEnvId>),
         directory: TempDir,
         (policy, user): (Policy, Option<String>),
         more: Value,
@@ -90,7 +99,7 @@ impl Server {
         let known = catalogue.os_images().to_vec();
         let library = Library::open(LibrarySettings::new(path.join("images")), known.clone()).unwrap();
         let files = FileStore::in_directory(&path.join("files")).unwrap();
-        let settings = Settings::new(url.clone(), url.clone());
+        let settings = Settings { infra_env_id, ..Settings::new(url.clone(), url.clone()) };
         let inventory = Inventory::new(Arc::new(store), files, catalogue, settings, policy);
         let embedded = Embedded::new(inventory.clone());
         let server = match gate {
@@ -122,8 +131,12 @@ impl Server {
 
     /// An infra-env with a host and an argument, and its id.
     async fn infra_env(&self) -> (Value, String) {
+        self.infra_env_on("4.14").await
+    }
+
+    async fn infra_env_on(&self, openshift_version: &str) -> (Value, String) {
         let body = json!({
-            "name": "demo", "openshift_version": "4.14",
+            "name": "demo", "openshift_version": openshift_version,
             "pull_secret": r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#,
             "kernel_arguments": [{"operation": "append", "value": "quiet"}],
             "static_network_config": [{

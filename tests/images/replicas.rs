@@ -23,7 +23,7 @@ async fn replica(database: &Database) -> Server {
     std::fs::write(&base, base_bytes()).unwrap();
     let image = json!({"url": format!("file://{}", base.display())});
     let store = SqlStore::open(&database.url).await.unwrap();
-    Server::start_on((store, Some(URL)), directory, (Policy::Open, None), image, None).await
+    Server::start_on((store, Some(URL), None), directory, (Policy::Open, None), image, None).await
 }
 
 /// The entity tag of a file and its bytes.

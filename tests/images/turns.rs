@@ -29,6 +29,13 @@ pub(crate) struct Gate {
     asked: AtomicUsize,
 }
 
+impl Gate {
+    /// A gate through which so many go at a time.
+    pub(crate) fn open(most: usize) -> Arc<Self> {
+        Arc::new(Self { open: Semaphore::new(most), asked: AtomicUsize::new(0) })
+    }
+}
+
 #[async_trait]
 impl ImageInputs for Gated {
     async fn current(&self, id: InfraEnvId, artifact: Artifact, access: &Access) -> Result<Current, Refusal> {
@@ -66,7 +73,7 @@ impl ImageInputs for Gated {
 #[test]
 fn requests_take_turns_until_their_images_begin() {
     run(async {
-        let gate = Arc::new(Gate { open: Semaphore::new(0), asked: AtomicUsize::new(0) });
+        let gate = Gate::open(0);
         let server = Arc::new(Server::start_gated(Policy::Open, None, Some(Arc::clone(&gate))).await);
         let (_, id) = server.infra_env().await;
         let path = format!("/byid/{id}/4.14/x86_64/full.iso");

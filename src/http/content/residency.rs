@@ -23,29 +23,23 @@ pub(super) struct Read(Pin<Box<dyn Future<Output = io::Result<Option<Bytes>>> + 
 impl Read {
     /// Brings a span into memory and tells the kernel what comes next.
     pub(super) fn ahead(source: Arc<Source>, span: Extent, next: Option<Extent>) -> Self {
-        Self::on_blocking_pool(move || {
+        Self(Box::pin(on_blocking_pool(move || {
             if let Some(next) = next {
                 source.announce(next);
             }
             source.read_ahead(span).map_err(io::Error::other)?;
             Ok(None)
-        })
+        })))
     }
 
-    /// Reads a span, of whatever storage.
+    /// Reads a span, of whatever storage. What is still coming is waited for first, which may take minutes: not as one of
+    /// those at once.
     pub(super) fn of(source: Arc<Source>, span: Extent) -> Self {
-        Self::on_blocking_pool(move || pool::read(&source, span).map(Some))
-    }
-
-    fn on_blocking_pool(read: impl FnOnce() -> io::Result<Option<Bytes>> + Send + 'static) -> Self {
         Self(Box::pin(async move {
-            let permit = READS.acquire().await.map_err(io::Error::other)?;
-            // The read goes on when nobody waits for it any more, and is one of those at once until its end.
-            let read = move || {
-                let _permit = permit;
-                read()
-            };
-            tokio::task::spawn_blocking(read).await.map_err(io::Error::other)?
+            if let Some(coming) = source.coming(span) {
+                coming.await;
+            }
+            on_blocking_pool(move || pool::read(&source, span).map(Some)).await
         }))
     }
 
@@ -53,4 +47,16 @@ impl Read {
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
         Poll::Ready(ready!(self.0.as_mut().poll(context)))
     }
+}
+
+async fn on_blocking_pool<T: Send + 'static>(
+    read: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let permit = READS.acquire().await.map_err(io::Error::other)?;
+    // The read goes on when nobody waits for it any more, and is one of those at once until its end.
+    let read = move || {
+        let _permit = permit;
+        read()
+    };
+    tokio::task::spawn_blocking(read).await.map_err(io::Error::other)?
 }

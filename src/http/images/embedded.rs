@@ -40,8 +40,10 @@ impl ImageInputs for Embedded {
         };
         let seen = self.0.records().changes();
         let record = self.0.served_infra_env(id, url_token, user_token).await?;
+        let created_at = record.created_at.0.unwrap_or_default().timestamp_micros();
         Ok(Current {
-            revision: format!("{}", record.image_generation).into(),
+            // One that was deleted and made again under its id begins with the same generation.
+            revision: format!("{created_at}-{}", record.image_generation).into(),
             changed_at: record.image_changed_at.0.unwrap_or_default(),
             seen,
             live_image: Some((record.image.os_image.clone(), record.cpu_architecture)),

@@ -56,6 +56,8 @@ pub(super) struct Planned {
     pub(super) what: What,
     pub(super) base: Arc<BaseImage>,
     pub(super) content: Content,
+    /// How many bytes of memory are kept for it alone.
+    pub(super) own_bytes: usize,
     /// The digest of all bytes, once somebody asked for it.
     pub(super) sha256: OnceCell<Digest>,
 }
@@ -109,8 +111,7 @@ impl Plans {
         let planned = cell.get_or_try_init(async || make().await.map(Arc::new)).await;
         match planned {
             Ok(planned) => {
-                let bytes = planned.content.plan().own_bytes();
-                self.with(|known| known.weigh(&key, bytes, self.most_bytes));
+                self.with(|known| known.weigh(&key, planned.own_bytes, self.most_bytes));
                 Ok(Arc::clone(planned))
             }
             Err(refusal) => {

@@ -7,7 +7,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, SecondsFormat, Utc};
 use ignition::network::MacAddr;
-use isogen::{BaseImage, Digest, Plan};
+use isogen::{BaseImage, Digest, Extent, Packed, Plan, Segment};
 use tokio::sync::OnceCell;
 
 use super::inputs::{Access, Current};
@@ -125,13 +125,15 @@ impl ImageServer {
         (artifact, machine): (Artifact, Option<MacAddr>),
     ) -> Result<Arc<Planned>, Refusal> {
         let what = What::Image(artifact, machine);
-        let _turn = self.1.next().await;
         let revision = Some((infra_env, Arc::clone(&current.revision)));
         let key = PlanKey { what, revision, base: digest(base)?, is_complete: base.is_complete() };
         self.0
             .plans
             .get(key, async || {
-                let rendered = self.0.inputs.rendered(current, artifact, machine).await?;
+                let rendered = {
+                    let _turn = self.1.next().await;
+                    self.0.inputs.rendered(current, artifact, machine).await?
+                };
                 let architecture = image.cpu_architecture;
                 let is_mainframe = architecture == CpuArchitecture::S390x;
                 if is_mainframe && artifact.is_iso() && !rendered.kernel_arguments.changes().is_empty() {
@@ -145,7 +147,7 @@ impl ImageServer {
                 let url = self.rootfs_url(image);
                 let image = Arc::clone(base.image());
                 let changed_at = current.changed_at;
-                self.made(move || {
+                self.made(base, move || {
                     let ground = Ground { base: &image, nmstatectl: nmstatectl.as_ref() };
                     let packing = rendered.pack()?;
                     let plan = match artifact {
@@ -156,8 +158,10 @@ impl ImageServer {
                             image.initrd_addrsize(packing.network_initrd(ground)?.len())?
                         }
                     };
+                    let shared = nmstatectl.as_ref().map_or(0, |program| shared_bytes(&plan, program));
                     let name = artifact.file_name(infra_env, architecture);
-                    planned((what, image), (plan, changed_at), artifact.media_type(), name)
+                    let made = planned((what, &image), (plan, changed_at), artifact.media_type(), name)?;
+                    Ok(Planned { own_bytes: made.own_bytes - shared, ..made })
                 })
                 .await
             })
@@ -170,7 +174,6 @@ impl ImageServer {
         base: &Arc<Base>,
         file: BootFile,
     ) -> Result<Arc<Planned>, Refusal> {
-        let _turn = self.1.next().await;
         let what = What::File(file);
         let key = PlanKey { what, revision: None, base: digest(base)?, is_complete: base.is_complete() };
         self.0
@@ -178,7 +181,7 @@ impl ImageServer {
             .get(key, async || {
                 let image = Arc::clone(base.image());
                 let changed_at = base.changed_at().unwrap_or_default();
-                self.made(move || {
+                self.made(base, move || {
                     let plan = match file {
                         BootFile::Kernel => image.kernel()?,
                         BootFile::Rootfs => image.rootfs()?,
@@ -186,7 +189,7 @@ impl ImageServer {
                     };
                     let name = file.file_name().to_owned();
                     let planned =
-                        planned((what, image), (plan, changed_at), "application/octet-stream", name)?;
+                        planned((what, &image), (plan, changed_at), "application/octet-stream", name)?;
                     // It is a part of the live image, which anybody may have.
                     Ok(Planned { content: planned.content.public(), ..planned })
                 })
@@ -195,15 +198,33 @@ impl ImageServer {
             .await
     }
 
-    /// Makes something of an image away from the threads that serve requests.
+    /// Makes something of a live image, in a turn, away from the threads that serve requests. For bytes of the image that
+    /// are still coming neither is kept: when they are there, it begins once more.
     async fn made<T: Send + 'static>(
         &self,
-        make: impl FnOnce() -> Result<T, DiscoveryError> + Send + 'static,
+        base: &Base,
+        make: impl Fn() -> Result<T, DiscoveryError> + Send + Sync + 'static,
     ) -> Result<T, Refusal> {
-        let begun = Instant::now();
-        let made = in_background(move || make().map_err(|error| made_nothing(&error))).await;
-        self.0.metrics.planned(begun.elapsed(), made.is_ok());
-        made
+        let make = Arc::new(make);
+        loop {
+            let turn = self.1.next().await;
+            let begun = Instant::now();
+            let made = {
+                let make = Arc::clone(&make);
+                in_background(move || Ok(make())).await?
+            };
+            drop(turn);
+            if let Err(DiscoveryError::Image(error)) = &made
+                && let Some(missing) = error.still_coming().and_then(|offset| Extent::new(offset, 1))
+            {
+                if let Some(coming) = base.image().source().coming(missing) {
+                    coming.await;
+                }
+                continue;
+            }
+            self.0.metrics.planned(begun.elapsed(), made.is_ok());
+            return made.map_err(|error| made_nothing(&error));
+        }
     }
 
     /// The answer to a request for a plan, or for its digest. What is sent of an infra-env's images is noted.
@@ -233,8 +254,8 @@ impl ImageServer {
     }
 
     async fn digest_line(&self, planned: &Arc<Planned>) -> Result<Response, Refusal> {
-        let _turn = self.1.next().await;
         let digest = planned.sha256.get_or_try_init(async || {
+            let _turn = self.1.next().await;
             let plan = Arc::clone(planned.content.plan());
             in_background(move || plan.sha256().map_err(|error| made_nothing(&error))).await
         });
@@ -246,14 +267,25 @@ impl ImageServer {
 
 /// A plan as it is served.
 fn planned(
-    (what, base): (What, Arc<BaseImage>),
+    (what, base): (What, &Arc<BaseImage>),
     (plan, changed_at): (Plan, DateTime<Utc>),
     media_type: &'static str,
     file_name: String,
 ) -> Result<Planned, DiscoveryError> {
     let etag = format!("\"{}\"", plan.identity()?);
+    let (base, own_bytes) = (Arc::clone(base), plan.own_bytes());
     let content = Content::new(Arc::new(plan), etag, changed_at, media_type, Some(file_name));
-    Ok(Planned { what, base, content, sha256: OnceCell::new() })
+    Ok(Planned { what, base, content, own_bytes, sha256: OnceCell::new() })
+}
+
+/// How much of a program a plan has in it: the very bytes that the live image keeps, for all plans.
+fn shared_bytes(plan: &Plan, program: &Packed) -> usize {
+    let kept = program.as_bytes().as_ptr_range();
+    let shared = |segment: &Segment| match segment {
+        Segment::Bytes(bytes) if kept.contains(&bytes.as_ptr()) => bytes.len(),
+        _ => 0,
+    };
+    plan.layout().iter().map(|placed| shared(&placed.segment)).sum()
 }
 
 fn not_of(name: &str, architecture: CpuArchitecture) -> Refusal {

@@ -1,8 +1,8 @@
 //! Bytes that are still coming, for readers who need some of them now.
 //!
-//! A reader of a part waits until the bytes that it wants are there, and fails when they will not come. What an image is
-//! opened by is scattered over it: as long as it is being opened, blocks further on are asked of the server out of order,
-//! if it can send them, and kept in memory.
+//! A reader of a part is told what to wait for until the bytes that it wants are there, and fails when they will not come.
+//! What an image is opened by is scattered over it: as long as it is being opened, a read waits, and blocks further on are
+//! asked of the server out of order, if it can send them, and kept in memory.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use isogen::ReadAt;
+use isogen::{Coming, Extent, ReadAt};
+use tokio::sync::Notify;
 
 /// The end of an image is only given out once all of it is known to be good: a download that ends is one of a good image.
 const HELD_BACK: u64 = 2048;
@@ -25,7 +26,9 @@ const MOST_BLOCKS: usize = 128;
 #[derive(Debug, Default)]
 pub(super) struct Arrival {
     progress: Mutex<Progress>,
+    /// For threads that wait, and for tasks that do.
     changed: Condvar,
+    told: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -44,7 +47,7 @@ impl Arrival {
     /// Tells that more bytes are there.
     pub(super) fn advance(&self, have: u64) {
         self.lock().have = have;
-        self.changed.notify_all();
+        self.tell();
     }
 
     /// Tells that all is there, and good.
@@ -65,29 +68,56 @@ impl Arrival {
     /// The first end stays.
     fn end(&self, end: End) {
         self.lock().end.get_or_insert(end);
-        self.changed.notify_all();
+        self.tell();
     }
 
-    /// Waits until there are bytes at an offset, and tells up to where.
+    fn tell(&self) {
+        self.changed.notify_all();
+        self.told.notify_waiters();
+    }
+
+    /// Up to where bytes can be read, of those before a limit; all of them, once it is over.
+    fn there(&self, limit: u64) -> io::Result<u64> {
+        self.lock().there(limit)
+    }
+
+    /// Waits, on this thread, until there are bytes at an offset, and tells up to where.
     fn wait(&self, offset: u64, limit: u64) -> io::Result<u64> {
         let mut progress = self.lock();
         loop {
-            match &progress.end {
-                Some(End::Good) => return Ok(progress.have),
-                Some(End::Bad(reason)) => return Err(io::Error::other(reason.clone())),
-                None if progress.have.min(limit) > offset => return Ok(progress.have.min(limit)),
-                None => progress = self.changed.wait(progress).unwrap_or_else(PoisonError::into_inner),
+            let there = progress.there(limit)?;
+            if there > offset {
+                return Ok(there);
             }
+            progress = self.changed.wait(progress).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    fn has(&self, offset: u64) -> bool {
-        self.lock().have > offset
+    /// Waits until there is all before an offset, or nothing more will come.
+    async fn until(&self, end: u64, limit: u64) {
+        loop {
+            let told = self.told.notified();
+            // Of one that failed nothing more comes.
+            if self.there(limit).map_or(true, |there| there >= end) {
+                return;
+            }
+            told.await;
+        }
     }
 
     /// A panic elsewhere leaves it whole: every change is one assignment.
     fn lock(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Progress {
+    fn there(&self, limit: u64) -> io::Result<u64> {
+        match &self.end {
+            Some(End::Good) => Ok(u64::MAX),
+            Some(End::Bad(reason)) => Err(io::Error::other(reason.clone())),
+            None => Ok(self.have.min(limit)),
+        }
     }
 }
 
@@ -106,7 +136,7 @@ pub(super) struct ArrivingFile {
     is_refused: AtomicBool,
 }
 
-/// While this lives, a file is being opened: blocks are asked for out of order, and nothing is held back.
+/// While this lives, a file is being opened: reads wait, blocks are asked for out of order, and nothing is held back.
 #[derive(Debug)]
 pub(super) struct Opening(Arc<AtomicBool>);
 
@@ -126,13 +156,22 @@ impl ArrivingFile {
         (file, Opening(opening))
     }
 
-    /// What a block that came out of order has at an offset, if there is such a block or it may be asked for.
-    fn ahead(&self, offset: u64, is_opening: bool) -> Option<Bytes> {
+    /// What there is at an offset, and before a limit, of a block that came out of order or may be asked for.
+    fn ahead(&self, offset: u64, limit: u64, is_opening: bool) -> Option<Bytes> {
         let start = offset - offset % BLOCK;
+        if offset >= limit {
+            return None;
+        }
         let found = self.blocks().get(&start).cloned();
         let block = found.or_else(|| if is_opening { self.ask_for(start) } else { None })?;
-        let within = usize::try_from(offset - start).unwrap_or(usize::MAX);
-        (within < block.len()).then(|| block.slice(within..))
+        let [first, end] = [offset, limit].map(|at| usize::try_from(at - start).unwrap_or(usize::MAX));
+        let end = end.min(block.len());
+        (first < end).then(|| block.slice(first..end))
+    }
+
+    /// Where that begins of which nobody knows yet whether it is good.
+    fn limit(&self, is_opening: bool) -> u64 {
+        if is_opening { self.len } else { self.len.saturating_sub(HELD_BACK) }
     }
 
     fn ask_for(&self, start: u64) -> Option<Bytes> {
@@ -164,17 +203,36 @@ impl ReadAt for ArrivingFile {
             return Ok(0);
         }
         let is_opening = self.opening.load(Ordering::Acquire);
-        let held_back = if is_opening { 0 } else { HELD_BACK };
-        let limit = self.len.saturating_sub(held_back);
-        if offset < limit && !self.arrival.has(offset) {
+        let limit = self.limit(is_opening);
+        let mut end = self.arrival.there(limit)?;
+        if end <= offset {
             // A server that cannot send it now sends it in its order.
-            if let Some(ahead) = self.ahead(offset, is_opening) {
+            if let Some(ahead) = self.ahead(offset, limit, is_opening) {
                 return ahead.read_at(buf, 0);
             }
+            if !is_opening {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            end = self.arrival.wait(offset, limit)?;
         }
-        let end = self.arrival.wait(offset, limit)?;
         let there = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX).min(buf.len());
         ReadAt::read_at(&self.file, buf.get_mut(..there).unwrap_or_default(), offset)
+    }
+
+    fn coming(&self, extent: Extent) -> Option<Coming> {
+        let (end, limit) = (extent.end().min(self.len), self.limit(false));
+        let mut there = extent.offset();
+        loop {
+            // One that failed is not waited for: reading tells why.
+            there = there.max(self.arrival.there(limit).ok()?);
+            if there >= end {
+                return None;
+            }
+            let Some(ahead) = self.ahead(there, limit, false) else { break };
+            there += ahead.len() as u64;
+        }
+        let arrival = Arc::clone(&self.arrival);
+        Some(Box::pin(async move { arrival.until(end, limit).await }))
     }
 }
 
@@ -191,6 +249,7 @@ impl fmt::Debug for ArrivingFile {
 mod tests {
     use std::io::Write;
     use std::sync::atomic::AtomicUsize;
+    use std::task::{Context, Waker};
     use std::thread;
 
     use super::*;
@@ -219,10 +278,54 @@ mod tests {
         Ok(buf[0])
     }
 
+    /// What is to be waited for before some bytes are read.
+    fn coming(file: &ArrivingFile, offset: u64, len: u64) -> Option<Coming> {
+        file.coming(Extent::new(offset, len).unwrap())
+    }
+
+    fn is_done(coming: &mut Coming) -> bool {
+        coming.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
     #[test]
-    fn readers_wait_for_what_is_coming() {
+    fn what_is_coming_is_told_when_it_is_there() {
         let arrival = arrival(10);
-        let (file, _) = ArrivingFile::new(file(200_000), LEN, Arc::clone(&arrival), None);
+        let (file, opening) = ArrivingFile::new(file(200_000), LEN, Arc::clone(&arrival), None);
+        drop(opening);
+        assert!(coming(&file, 0, 10).is_none());
+        assert_eq!(read(&file, 9).unwrap(), bytes()[9]);
+        let mut both = [(9, 2), (150_000, 100)].map(|(offset, len)| coming(&file, offset, len).unwrap());
+        assert_eq!(both.each_mut().map(is_done), [false, false]);
+        assert_eq!(read(&file, 10).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        arrival.advance(150_099);
+        assert_eq!(both.each_mut().map(is_done), [true, false], "one byte is not there yet");
+        let mut failed = coming(&file, 150_000, 100).unwrap();
+        arrival.fail("the mirror is gone");
+        assert!(is_done(&mut both[1]) && is_done(&mut failed));
+        assert!(coming(&file, 150_000, 100).is_none(), "reading tells why");
+        assert_eq!(read(&file, 150_099).unwrap_err().to_string(), "the mirror is gone");
+    }
+
+    #[test]
+    fn tasks_are_woken_when_bytes_come() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let arrival = arrival(10);
+            let (file, _) = ArrivingFile::new(file(10), LEN, Arc::clone(&arrival), None);
+            let waiting = tokio::spawn(coming(&file, 100, 100).unwrap());
+            for have in [11, 199, 200] {
+                tokio::task::yield_now().await;
+                assert!(!waiting.is_finished(), "before byte {have}");
+                arrival.advance(have);
+            }
+            waiting.await.unwrap();
+        });
+    }
+
+    #[test]
+    fn who_opens_a_file_waits_for_what_is_coming() {
+        let arrival = arrival(10);
+        let (file, _opening) = ArrivingFile::new(file(200_000), LEN, Arc::clone(&arrival), None);
         let mut buf = [0; 100];
         assert_eq!(file.read_at(&mut buf, 5).unwrap(), 5, "no more than is there");
         thread::scope(|scope| {
@@ -237,7 +340,7 @@ mod tests {
     #[test]
     fn readers_fail_with_the_download() {
         let arrival = arrival(10);
-        let (file, _) = ArrivingFile::new(file(10), LEN, Arc::clone(&arrival), None);
+        let (file, _opening) = ArrivingFile::new(file(10), LEN, Arc::clone(&arrival), None);
         thread::scope(|scope| {
             let reader = scope.spawn(|| read(&file, 11).unwrap_err());
             arrival.fail("the mirror is gone");
@@ -259,11 +362,12 @@ mod tests {
         drop(opening);
         let mut buf = [0; 4096];
         assert_eq!(file.read_at(&mut buf, LEN - 4096).unwrap(), 2048);
-        thread::scope(|scope| {
-            let reader = scope.spawn(|| read(&file, LEN - 1).unwrap());
-            arrival.complete();
-            assert_eq!(reader.join().unwrap(), bytes()[299_999]);
-        });
+        assert_eq!(read(&file, LEN - 1).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        let mut end = coming(&file, LEN - 1, 1).unwrap();
+        assert!(!is_done(&mut end));
+        arrival.complete();
+        assert!(is_done(&mut end));
+        assert_eq!(read(&file, LEN - 1).unwrap(), bytes()[299_999]);
     }
 
     #[test]
@@ -283,6 +387,11 @@ mod tests {
         assert_eq!(asked.load(Ordering::Relaxed), 2);
         drop(opening);
         read(&file, 100_002).unwrap();
+        assert!(coming(&file, 65_536, 65_536).is_none(), "it came out of order");
+        let held_back = LEN - HELD_BACK;
+        assert!(coming(&file, held_back - 1, 1).is_none() && coming(&file, held_back - 1, 2).is_some());
+        let mut buf = [0; 100];
+        assert_eq!(file.read_at(&mut buf, held_back - 1).unwrap(), 1, "the end is held back of these, too");
         arrival.fail("over");
         assert!(read(&file, 200_000).is_err());
         assert_eq!(asked.load(Ordering::Relaxed), 2);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use ignition::network::needs_nmstatectl;
-use isogen::{BaseImage, Digest, Packed};
+use isogen::{BaseImage, Digest, Extent, Packed};
 use tokio::sync::OnceCell;
 
 use super::apart::apart;
@@ -115,7 +115,7 @@ impl Base {
     }
 
     /// The program `nmstatectl` of the image, packed for an initrd; none for versions of OpenShift whose initrd needs
-    /// none. It is taken out of the image once, and kept beside it.
+    /// none. It is taken out of the image once, when all of it is there, and kept beside it.
     ///
     /// # Errors
     ///
@@ -128,6 +128,10 @@ impl Base {
     }
 
     async fn take_nmstatectl(&self) -> Result<Packed, NmstatectlError> {
+        let source = self.image.source();
+        if let Some(coming) = Extent::new(0, source.len()).and_then(|all| source.coming(all)) {
+            coming.await;
+        }
         // What came from an image that may yet turn out bad is not kept.
         let digest = self.digest.filter(|_| self.is_complete());
         let (image, shelf) = (Arc::clone(&self.image), self.shelf.clone());

@@ -1,0 +1,76 @@
+//! What is kept of images for the next range: whose it is, and how much of it there is room for.
+
+use kindling::inventory::auth::Policy;
+use kindling::inventory::store::SqlStore;
+use reqwest::Method;
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::{Server, base_bytes, base_with, header, run};
+
+/// A program that takes a third of the room for plans, however it is packed.
+fn program() -> Vec<u8> {
+    let mut state = 1_u32;
+    let next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state.to_be_bytes()[0]
+    };
+    std::iter::repeat_with(next).take(5 << 20).collect()
+}
+
+#[test]
+fn an_infra_env_that_is_made_again_has_images_of_its_own() {
+    run(async {
+        let directory = TempDir::new().unwrap();
+        let base = directory.path().join("base.iso");
+        std::fs::write(&base, base_bytes()).unwrap();
+        let store = SqlStore::open_file(&directory.path().join("kindling.db")).await.unwrap();
+        let id = "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11";
+        let image = json!({"url": format!("file://{}", base.display())});
+        let on = (store, None, Some(id.parse().unwrap()));
+        let server = Server::start_on(on, directory, (Policy::Open, None), image, None).await;
+        let path = format!("/i/{id}/full.iso");
+        let mut tags = Vec::new();
+        for arguments in ["one", "other", "one"] {
+            let body = json!({
+                "name": "demo", "openshift_version": "4.14",
+                "pull_secret": r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#,
+                "kernel_arguments": [{"operation": "append", "value": arguments}],
+            });
+            server.api(Method::POST, "/infra-envs", &body).await;
+            let answer = server.get(&path).await;
+            tags.push(header(&answer, "etag"));
+            let bytes = answer.bytes().await.unwrap();
+            let image = server.opened(&bytes);
+            assert!(image.kargs().unwrap().current().unwrap().ends_with(&format!(" {arguments}")));
+            let url = format!("{}{}/infra-envs/{id}", server.base, super::API);
+            assert_eq!(server.client.delete(url).send().await.unwrap().status(), 204);
+            assert_eq!(server.get(&path).await.status(), 404);
+        }
+        assert!(tags[0] == tags[2] && tags[0] != tags[1], "{tags:?}");
+    });
+}
+
+#[test]
+fn images_of_many_infra_envs_share_the_program_of_the_live_image() {
+    run(async {
+        let directory = TempDir::new().unwrap();
+        let base = directory.path().join("base.iso");
+        std::fs::write(&base, base_with(&program())).unwrap();
+        let image = json!({"url": format!("file://{}", base.display()), "openshift_version": "4.18"});
+        let server = Server::start_in(directory, (Policy::Open, None), image, None).await;
+        let mut paths = Vec::new();
+        for _ in 0..8 {
+            let (_, id) = server.infra_env_on("4.18").await;
+            paths.extend(["minimal.iso", "initrd"].map(|file| format!("/i/{id}/{file}")));
+        }
+        for path in paths.iter().cycle().take(3 * paths.len()) {
+            let answer = server.client.get(format!("{}{path}", server.base)).header("range", "bytes=-100");
+            assert_eq!(answer.send().await.unwrap().status(), 206);
+        }
+        assert!(server.bytes(&paths[0]).await.len() > program().len(), "the program is in it");
+        let text = server.get("/metrics").await.text().await.unwrap();
+        let made = format!(r#"kindling_plans_total{{outcome="made"}} {}"#, paths.len());
+        assert!(text.lines().any(|line| line == made), "{text}");
+    });
+}
