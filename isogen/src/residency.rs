@@ -8,7 +8,7 @@
 
 use std::io::{self, IoSliceMut};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Advice, AtFlags, FileType, StatxFlags, fadvise, statx};
@@ -42,6 +42,14 @@ const RECENT: Duration = Duration::from_millis(10);
 pub struct Stamp {
     len: u64,
     modified: (i64, u32),
+}
+
+impl Stamp {
+    /// That of a file of so many bytes which was last written to at a time, in seconds and nanoseconds.
+    #[must_use]
+    pub fn new(len: u64, modified: (i64, u32)) -> Self {
+        Self { len, modified }
+    }
 }
 
 impl Source {
@@ -100,11 +108,16 @@ impl Source {
         }
     }
 
+    /// Says what the file looked like when all was found out that is known about its bytes. The first one stays.
+    pub fn require(&self, stamp: Stamp) {
+        self.seen().required.get_or_init(|| stamp);
+    }
+
     /// What the file looks like now. What is no regular file always looks the same.
     ///
     /// # Errors
     ///
-    /// Fails where the file is shorter than it was when it was opened.
+    /// Fails where the file is shorter than it was when it was opened, or does not look as is [required](Self::require).
     pub fn stamp(&self) -> io::Result<Stamp> {
         let Some(file) = self.as_file() else {
             return Ok(Stamp::default());
@@ -118,7 +131,11 @@ impl Source {
         if found.stx_size < self.len() {
             return Err(self.ended(found.stx_size));
         }
-        Ok(Stamp { len: found.stx_size, modified: (found.stx_mtime.tv_sec, found.stx_mtime.tv_nsec) })
+        let stamp = Stamp::new(found.stx_size, (found.stx_mtime.tv_sec, found.stx_mtime.tv_nsec));
+        if self.seen().required.get().is_some_and(|required| *required != stamp) {
+            return Err(io::Error::other(format!("{} was written to since it was looked at", self.name())));
+        }
+        Ok(stamp)
     }
 
     /// What the file looked like a moment ago, for who asks thousands of times a second.
@@ -165,6 +182,8 @@ impl Source {
 #[derive(Debug)]
 pub(crate) struct Seen {
     begun: Instant,
+    /// How the file has to look.
+    required: OnceLock<Stamp>,
     /// How the file looked lately, and when.
     stamp: Mutex<Option<(Stamp, Instant)>>,
     /// For each sixteen steps: the age in the upper half, one bit for each below.
@@ -176,7 +195,7 @@ impl Seen {
     pub(crate) fn new(len: u64) -> Self {
         let entries = len.div_ceil(STEP * STEPS).min(MAX_ENTRIES);
         let entries = (0..entries).map(|_| AtomicU32::new(0)).collect();
-        Self { begun: Instant::now(), stamp: Mutex::default(), entries }
+        Self { begun: Instant::now(), required: OnceLock::new(), stamp: Mutex::default(), entries }
     }
 
     /// A number for the time, never 0 so that an empty entry is old, and the same again after days.

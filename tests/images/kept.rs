@@ -1,12 +1,19 @@
 //! What is kept of images for the next range: whose it is, and how much of it there is room for.
 
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
 use kindling::inventory::auth::Policy;
 use kindling::inventory::store::SqlStore;
-use reqwest::Method;
+use reqwest::{Method, Response};
 use serde_json::json;
 use tempfile::TempDir;
 
 use super::{Server, base_bytes, base_with, header, run};
+
+/// How long a live image may take to be had again: far longer than it does.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A program that takes a third of the room for plans, however it is packed.
 fn program() -> Vec<u8> {
@@ -72,5 +79,58 @@ fn images_of_many_infra_envs_share_the_program_of_the_live_image() {
         let text = server.get("/metrics").await.text().await.unwrap();
         let made = format!(r#"kindling_plans_total{{outcome="made"}} {}"#, paths.len());
         assert!(text.lines().any(|line| line == made), "{text}");
+    });
+}
+
+/// Asks until a live image can be used again; what is said meanwhile is that it cannot.
+async fn once_ready(server: &Server, path: &str) -> Response {
+    let begun = Instant::now();
+    loop {
+        let answer = server.get(path).await;
+        if answer.status() == 200 {
+            return answer;
+        }
+        assert_eq!(answer.status(), 503, "{path}");
+        assert!(answer.headers().contains_key("retry-after"));
+        assert!(begun.elapsed() < PATIENCE, "{path} stays away");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[test]
+fn a_live_image_that_is_written_to_is_another_one_at_once() {
+    run(async {
+        let server = Server::open().await;
+        let (_, id) = server.infra_env().await;
+        let files = ["full.iso", "minimal.iso", "kernel"].map(|file| format!("/i/{id}/{file}"));
+        let mut before = Vec::new();
+        for path in &files {
+            let answer = server.get(path).await;
+            before.push((header(&answer, "etag"), answer.bytes().await.unwrap()));
+        }
+        let path = server.directory.path().join("base.iso");
+        // Bytes of the last file of the image, which nothing looks at.
+        let base = OpenOptions::new().write(true).open(&path).unwrap();
+        let at = base.metadata().unwrap().len() - 4096;
+        base.write_all_at(b"other bytes", at).unwrap();
+        // A look at the file is believed for 10 ms.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let first = server.get(&files[0]).await;
+        assert!([503, 200].contains(&first.status().as_u16()));
+        assert_ne!(first.headers().get("etag").map(|etag| etag.to_str().unwrap()), Some(before[0].0.as_str()));
+        let answer = once_ready(&server, &files[0]).await;
+        assert_ne!(header(&answer, "etag"), before[0].0);
+        assert!(answer.bytes().await.unwrap() != before[0].1);
+        // One that is cut short is none, and with all of its bytes it is what it was.
+        base.set_len(1_000_000).unwrap();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert_eq!(server.get(&files[0]).await.status(), 503);
+        let whole = path.with_extension("new");
+        std::fs::write(&whole, base_bytes()).unwrap();
+        std::fs::rename(&whole, &path).unwrap();
+        for (path, before) in files.iter().zip(before) {
+            let answer = once_ready(&server, path).await;
+            assert!((header(&answer, "etag"), answer.bytes().await.unwrap()) == before, "{path}");
+        }
     });
 }

@@ -112,10 +112,12 @@ impl ImageServer {
         }
         let url = request.uri().path_and_query()?;
         self.known((url.as_str(), asker), now, |answered, content| {
+            // What is to be said of a live image that was changed is not known here.
+            content.plan().source().recent_stamp().ok()?;
             let response = content.answer(asker.mode, (request.method(), headers, request.version()));
             let transfer = answered.transfer(response.body(), now);
-            watched::watch(response, transfer, answered.meter.clone())
-        })
+            Some(watched::watch(response, transfer, answered.meter.clone()))
+        })?
     }
 
     /// The bytes for a request of which there is nothing to know but its URL and its `Range`, where that is for one range and

@@ -1,7 +1,7 @@
 //! The plans of images that were asked for lately.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use ignition::network::MacAddr;
 use isogen::{BaseImage, Digest};
@@ -18,8 +18,6 @@ pub(super) struct PlanKey {
     pub(super) what: What,
     pub(super) revision: Option<(InfraEnvId, Arc<str>)>,
     pub(super) base: Digest,
-    /// Whether all of the base is there. If not, its bytes are waited for, and cannot be mapped.
-    pub(super) is_complete: bool,
 }
 
 /// What a plan is.
@@ -72,6 +70,8 @@ pub struct Plans {
 #[derive(Debug, Default)]
 struct Known {
     entries: HashMap<PlanKey, Entry>,
+    /// What plans refer to. A live image that is opened again, as it was coming or was broken, is another one.
+    bases: HashMap<Digest, Weak<BaseImage>>,
     bytes: usize,
     clock: u64,
 }
@@ -98,13 +98,13 @@ impl Plans {
         Self { known: Mutex::default(), most_bytes }
     }
 
-    /// The plan of a key; who asks first makes it, and others wait for that.
+    /// The plan of a key on a base; who asks first makes it, and others wait for that.
     pub(super) async fn get(
         &self,
-        key: PlanKey,
+        (key, base): (PlanKey, &Arc<BaseImage>),
         make: impl AsyncFnOnce() -> Result<Planned, Refusal>,
     ) -> Result<Arc<Planned>, Refusal> {
-        let cell = self.with(|known| known.cell(&key));
+        let cell = self.with(|known| known.cell(&key, base));
         if let Some(planned) = cell.get() {
             return Ok(Arc::clone(planned));
         }
@@ -128,7 +128,13 @@ impl Plans {
 }
 
 impl Known {
-    fn cell(&mut self, key: &PlanKey) -> Arc<OnceCell<Arc<Planned>>> {
+    fn cell(&mut self, key: &PlanKey, base: &Arc<BaseImage>) -> Arc<OnceCell<Arc<Planned>>> {
+        let base = Arc::downgrade(base);
+        if self.bases.get(&key.base).is_none_or(|known| !known.ptr_eq(&base)) {
+            self.bases.insert(key.base, base);
+            self.entries.retain(|other, _| other.base != key.base);
+            self.bytes = self.entries.values().map(|entry| entry.bytes).sum();
+        }
         self.clock += 1;
         let used_at = self.clock;
         if let Some(entry) = self.entries.get_mut(key) {

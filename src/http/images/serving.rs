@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use ignition::network::MacAddr;
 use isogen::{BaseImage, Digest, Extent, Packed, Plan, Segment};
 use tokio::sync::OnceCell;
@@ -22,6 +22,9 @@ use crate::images::library::{Base, NotReady};
 use crate::images::{CpuArchitecture, ImageType, OsImage};
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::{Refusal, in_background};
+
+/// When to come back to a live image whose file was changed.
+const LOOK: TimeDelta = TimeDelta::seconds(1);
 
 impl ImageServer {
     /// An infra-env as it is now, for a caller who may have its images.
@@ -109,12 +112,19 @@ impl ImageServer {
     /// it is by whoever wants a digest of an image.
     async fn base(&self, image: &OsImage, is_for_digest: bool) -> Result<Arc<Base>, Refusal> {
         let library = &self.0.live_images;
-        let base = if image.sha256.is_some() && !is_for_digest {
-            library.early_base(image).await
-        } else {
-            library.base(image).await
+        let is_early = image.sha256.is_some() && !is_for_digest;
+        let early = if is_early { Some(library.early_base(image).await.map_err(not_ready)?) } else { None };
+        // The library may have the image for an entry of the catalogue that does not tell its digest.
+        let base = match early.filter(|base| base.digest().is_some()) {
+            Some(early) => early,
+            None => library.base(image).await.map_err(not_ready)?,
         };
-        base.map_err(not_ready)
+        if base.is_unchanged() {
+            return Ok(base);
+        }
+        library.look_again(image);
+        let reason = "the file of the live image was changed; it is looked at again";
+        Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, reason).until(Utc::now() + LOOK))
     }
 
     /// The plan of an image, made if it is not known.
@@ -126,10 +136,10 @@ impl ImageServer {
     ) -> Result<Arc<Planned>, Refusal> {
         let what = What::Image(artifact, machine);
         let revision = Some((infra_env, Arc::clone(&current.revision)));
-        let key = PlanKey { what, revision, base: digest(base)?, is_complete: base.is_complete() };
+        let key = PlanKey { what, revision, base: digest(base)? };
         self.0
             .plans
-            .get(key, async || {
+            .get((key, base.image()), async || {
                 let rendered = {
                     let _turn = self.1.next().await;
                     self.0.inputs.rendered(current, artifact, machine).await?
@@ -175,10 +185,10 @@ impl ImageServer {
         file: BootFile,
     ) -> Result<Arc<Planned>, Refusal> {
         let what = What::File(file);
-        let key = PlanKey { what, revision: None, base: digest(base)?, is_complete: base.is_complete() };
+        let key = PlanKey { what, revision: None, base: digest(base)? };
         self.0
             .plans
-            .get(key, async || {
+            .get((key, base.image()), async || {
                 let image = Arc::clone(base.image());
                 let changed_at = base.changed_at().unwrap_or_default();
                 self.made(base, move || {

@@ -66,6 +66,7 @@ impl Base {
         (digest, identity): (Digest, Identity),
     ) -> Self {
         image.source().set_digest(digest);
+        image.source().require(identity.stamp.of_source());
         let (digest, identity) = (Some(digest), Some(identity));
         Self { image: Arc::new(image), os_image, digest, shelf, identity, nmstatectl: OnceCell::new() }
     }
@@ -102,6 +103,12 @@ impl Base {
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.identity.is_some()
+    }
+
+    /// Whether its file still is what it was when it was opened.
+    #[must_use]
+    pub fn is_unchanged(&self) -> bool {
+        self.image.source().recent_stamp().is_ok()
     }
 
     /// When its file was last changed.

@@ -43,7 +43,7 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinHandle;
 
 use super::catalogue::OsImage;
@@ -188,8 +188,8 @@ impl Library {
     }
 
     /// An image, as soon as it can be planned with, even while most of its bytes are coming. Whoever reads bytes of it that
-    /// are not there waits for them, on a thread that may wait, and fails when the download does. The last sector is given
-    /// out when the image has been found good. Such a base stays one of bytes that come even after they have: ask again for
+    /// are not there is [told](isogen::Source::coming) what to wait for, and fails when the download does. The last sector is
+    /// given out when the image has been found good. Such a base stays one of bytes that come even after they have: ask again for
     /// one with a mapping.
     ///
     /// # Errors
@@ -210,6 +210,13 @@ impl Library {
     /// When it is not of this library.
     pub async fn wait_ready(&self, image: &OsImage) -> Result<Arc<Base>, NotReady> {
         self.wait(image, |_, known| known.base.clone().map(Ok)).await
+    }
+
+    /// Looks at the file of an image at once, as somebody has seen that it is not what it was.
+    pub fn look_again(&self, image: &OsImage) {
+        if let Some(slot) = self.inner.slots.get(&Key::of(image)) {
+            slot.doubted.notify_one();
+        }
     }
 
     async fn wait(
@@ -294,6 +301,7 @@ fn slot(key: &Key, image: OsImage, shared: &Arc<Shared>, client: &Client) -> Res
         shared: Arc::clone(shared),
         known: watch::Sender::default(),
         wanted: watch::Sender::default(),
+        doubted: Notify::new(),
         location,
         image,
     })

@@ -29,6 +29,11 @@ impl Stamp {
         Self { len: metadata.len(), seconds: metadata.mtime(), nanoseconds: metadata.mtime_nsec() }
     }
 
+    /// The same for the readers of the file.
+    pub(super) fn of_source(&self) -> isogen::Stamp {
+        isogen::Stamp::new(self.len, (self.seconds, u32::try_from(self.nanoseconds).unwrap_or_default()))
+    }
+
     pub(super) fn modified_at(&self) -> Option<chrono::DateTime<chrono::Utc>> {
         chrono::DateTime::from_timestamp(self.seconds, u32::try_from(self.nanoseconds).ok()?)
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use chrono::Utc;
 use isogen::Digest;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 
 use super::adopt::{self, Found};
 use super::apart::apart;
@@ -49,6 +49,8 @@ pub(super) struct Slot {
     pub(super) shared: Arc<Shared>,
     pub(super) known: watch::Sender<Known>,
     pub(super) wanted: watch::Sender<bool>,
+    /// Somebody has seen that the file is not what it was.
+    pub(super) doubted: Notify,
 }
 
 impl fmt::Debug for Slot {
@@ -191,7 +193,8 @@ impl Slot {
     async fn until_replaced(&self, base: &Base) {
         let path = self.path();
         loop {
-            tokio::time::sleep(self.shared.settings.recheck).await;
+            // Whether it is time or somebody has seen a change, the file tells.
+            let _ = tokio::time::timeout(self.shared.settings.recheck, self.doubted.notified()).await;
             let now = tokio::fs::metadata(&path).await;
             match now.map(|metadata| Identity::of(&metadata)) {
                 Ok(identity) if Some(identity) != base.identity() => return,
