@@ -2,6 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Condvar, LazyLock, Mutex};
@@ -209,5 +210,22 @@ fn bases_that_are_on_disk_are_sent_as_well() {
         let answer = connection.ask(&format!("GET /{mode}/moved"), "Range: bytes=3999999-4000002,17-18");
         assert!(answer.body.windows(4).any(|window| window == &expected[3_999_999..=4_000_002]));
         assert!(connection.ask(&format!("GET /{mode}/moved"), "").body == expected, "{mode}");
+    }
+}
+
+/// `tmpfs` does not tell what is in memory.
+#[test]
+fn a_base_on_a_file_system_that_does_not_tell_is_sent_however_large_it_is() {
+    let server = Server::start(1);
+    let file = tempfile::tempfile_in("/dev/shm").unwrap();
+    let (len, at) = (17 << 30, (17 << 30) - 300_000);
+    file.set_len(len).unwrap();
+    let bytes = noise(200_000);
+    file.write_all_at(&bytes, at).unwrap();
+    let source = Source::from_file(file, "large").unwrap();
+    server.put("large", content(Plan::whole(Arc::new(source))));
+    for mode in MODES {
+        let range = format!("Range: bytes={at}-{}", at + 199_999);
+        assert!(server.connect().ask(&format!("GET /{mode}/large"), &range).body == bytes, "{mode}");
     }
 }

@@ -117,7 +117,10 @@ fn a_live_image_that_is_written_to_is_another_one_at_once() {
         tokio::time::sleep(Duration::from_millis(50)).await;
         let first = server.get(&files[0]).await;
         assert!([503, 200].contains(&first.status().as_u16()));
-        assert_ne!(first.headers().get("etag").map(|etag| etag.to_str().unwrap()), Some(before[0].0.as_str()));
+        assert_ne!(
+            first.headers().get("etag").map(|etag| etag.to_str().unwrap()),
+            Some(before[0].0.as_str())
+        );
         let answer = once_ready(&server, &files[0]).await;
         assert_ne!(header(&answer, "etag"), before[0].0);
         assert!(answer.bytes().await.unwrap() != before[0].1);

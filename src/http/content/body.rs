@@ -20,7 +20,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use isogen::{Extent, Plan, Residency, Segment, Source, Stamp};
 
 use super::pool::{self, BUFFER_LEN};
-use super::residency::Read;
+use super::residency::{Done, Read};
 
 /// The unit in which bytes are brought into memory: larger ones make clients wait longer for cold ones.
 const FRAME_LEN: u64 = 1 << 20;
@@ -166,8 +166,9 @@ impl PlanBody {
                 let done = ready!(read.poll(context));
                 self.read = None;
                 match done {
-                    Ok(Some(bytes)) => return Poll::Ready(Some(Ok(self.sent(bytes)))),
-                    Ok(None) => {}
+                    Ok(Done::Bytes(bytes)) => return Poll::Ready(Some(Ok(self.sent(bytes)))),
+                    // Not asked again: some file systems do not tell, ever.
+                    Ok(Done::InMemory(span)) => self.base.in_memory = span.offset()..span.end(),
                     Err(error) => return Poll::Ready(Some(Err(error))),
                 }
             }

@@ -18,7 +18,14 @@ const MAX_READS: usize = 32;
 static READS: Semaphore = Semaphore::const_new(MAX_READS);
 
 /// A read on its way.
-pub(super) struct Read(Pin<Box<dyn Future<Output = io::Result<Option<Bytes>>> + Send>>);
+pub(super) struct Read(Pin<Box<dyn Future<Output = io::Result<Done>> + Send>>);
+
+/// What came of a read.
+pub(super) enum Done {
+    Bytes(Bytes),
+    /// They are just in memory now.
+    InMemory(Extent),
+}
 
 impl Read {
     /// Brings a span into memory and tells the kernel what comes next.
@@ -28,7 +35,7 @@ impl Read {
                 source.announce(next);
             }
             source.read_ahead(span).map_err(io::Error::other)?;
-            Ok(None)
+            Ok(Done::InMemory(span))
         })))
     }
 
@@ -39,12 +46,12 @@ impl Read {
             if let Some(coming) = source.coming(span) {
                 coming.await;
             }
-            on_blocking_pool(move || pool::read(&source, span).map(Some)).await
+            on_blocking_pool(move || pool::read(&source, span).map(Done::Bytes)).await
         }))
     }
 
-    /// What was read, once it is: the bytes, or nothing where they are just in memory now.
-    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
+    /// What came of it, once it is done.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Done>> {
         Poll::Ready(ready!(self.0.as_mut().poll(context)))
     }
 }
