@@ -4,8 +4,9 @@ use std::any::Any;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{Extensions, HeaderMap, StatusCode, Uri, Version, header};
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::extract::Request;
+use axum::http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, Uri, Version, header};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use tower_http::CompressionLevel;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -13,6 +14,7 @@ use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{Predicate, SizeAbove};
 use tower_http::cors::CorsLayer;
 
+use super::content::AnswerBody;
 use super::first_boot::restrict;
 use super::images::ImageServer;
 use super::request::{Following, follow};
@@ -32,7 +34,7 @@ pub fn app(inventory: &Inventory, images: Option<&ImageServer>) -> App {
         .quality(CompressionLevel::Fastest)
         .compress_when(SizeAbove::new(MIN_PACKED).and(is_document));
     let documents = health::routes(inventory, images).merge(page::routes());
-    let documents = documents.fallback_service(inventory.router()).layer(packing);
+    let documents = documents.fallback_service(inventory.router()).layer(packing).layer(from_fn(ask_to_pack));
     // Images go past what looks into answers.
     let app = images.map_or_else(Router::new, ImageServer::router).fallback_service(documents);
     in_common(app, origin::allow(&inventory.settings().allowed_origins), images)
@@ -53,13 +55,59 @@ async fn nothing(uri: Uri) -> Refusal {
 
 fn in_common(app: Router, cors: Option<CorsLayer>, images: Option<&ImageServer>) -> App {
     let app = app.layer(CatchPanicLayer::custom(|cause: Box<dyn Any + Send>| failed(cause.as_ref())));
+    let varies = cors.as_ref().map(|_| origin::VARIES);
     let app = match cors {
         Some(cors) => app.layer(cors),
         None => app,
     };
     let metrics = images.map(|images| images.metrics().clone()).unwrap_or_default();
     let app = app.layer(from_fn(restrict)).layer(from_fn_with_state(Following::new(metrics), follow));
-    App::new(images, app)
+    let app = App::new(images, app);
+    match varies {
+        Some(varies) => app.varying(varies),
+        None => app,
+    }
+}
+
+/// Asks for what there is: an answer as it is, or packed by gzip for who takes that. Who wants neither gets the former, as an operation
+/// that is done cannot be refused any more. A HEAD does not tell a length that is not the one of the GET.
+async fn ask_to_pack(mut request: Request, next: Next) -> Response {
+    let takes_gzip = request.headers().get_all(header::ACCEPT_ENCODING).iter().any(takes_gzip);
+    if !takes_gzip {
+        request.headers_mut().remove(header::ACCEPT_ENCODING);
+    }
+    let is_head = request.method() == Method::HEAD;
+    let response = next.run(request).await;
+    if is_head && takes_gzip && would_be_packed(&response) {
+        let (mut parts, _) = response.into_parts();
+        parts.headers.remove(header::CONTENT_LENGTH);
+        parts.headers.append(header::VARY, header::ACCEPT_ENCODING.into());
+        return Response::from_parts(parts, Body::new(AnswerBody::Untold));
+    }
+    response
+}
+
+fn takes_gzip(value: &HeaderValue) -> bool {
+    let mut codings = value.to_str().unwrap_or_default().split(',');
+    codings.any(|coding| {
+        let mut parts = coding.split(';').map(str::trim);
+        let is_gzip =
+            parts.next().is_some_and(|name| ["gzip", "x-gzip", "*"].contains(&&*name.to_ascii_lowercase()));
+        let is_refused = parts.any(|part| part.to_ascii_lowercase().strip_prefix("q=").is_some_and(is_zero));
+        is_gzip && !is_refused
+    })
+}
+
+fn is_zero(quality: &str) -> bool {
+    quality.parse().is_ok_and(|quality: f32| quality <= 0.0)
+}
+
+/// Whether the answer to a GET that begins like this one is packed.
+fn would_be_packed(response: &Response) -> bool {
+    let headers = response.headers();
+    let len = headers.get(header::CONTENT_LENGTH).and_then(|len| len.to_str().ok()?.parse().ok());
+    len.is_some_and(|len: u64| len >= MIN_PACKED)
+        && is_document(response.status(), response.version(), headers, response.extensions())
 }
 
 /// Files go as they are: most are packed already, and who fetches one wants to know its length.
@@ -80,11 +128,20 @@ fn failed(cause: &(dyn Any + Send)) -> Response<Body> {
 #[cfg(test)]
 mod tests {
     use axum::body::to_bytes;
-    use axum::extract::Request;
     use axum::routing::get;
     use tower::ServiceExt;
 
     use super::*;
+
+    #[test]
+    fn gzip_is_taken_by_who_names_it_or_takes_all() {
+        for value in ["gzip", "br, GZIP;q=0.1", "*", "gzip;q=1.0, identity;q=0", "x-gzip"] {
+            assert!(takes_gzip(&HeaderValue::from_str(value).unwrap()), "{value}");
+        }
+        for value in ["", "br", "gzip;q=0", "*; q=0.000", "identity;q=0", "gzipped"] {
+            assert!(!takes_gzip(&HeaderValue::from_str(value).unwrap()), "{value}");
+        }
+    }
 
     #[tokio::test]
     async fn a_panic_is_an_answer_of_the_usual_form() {

@@ -8,6 +8,10 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 /// How long a browser may remember what it was told.
 const MAX_AGE: Duration = Duration::from_secs(600);
 
+/// What answers depend on where pages of other origins are let in: the same as the layer says.
+pub(super) const VARIES: HeaderValue =
+    HeaderValue::from_static("origin, access-control-request-method, access-control-request-headers");
+
 /// What a list of events has in its headers.
 const EVENT_COUNTS: [HeaderName; 5] = [
     HeaderName::from_static("severity-count-info"),

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::http::{Request, Response, StatusCode};
+use axum::http::{HeaderValue, Request, Response, StatusCode, header};
 use tower::Service;
 
 use super::content::Date;
@@ -19,11 +19,18 @@ use super::metrics::Area;
 pub struct App {
     images: Option<ImageServer>,
     routes: Router,
+    /// What answers depend on for caches, where pages of other origins may fetch images.
+    varies: Option<HeaderValue>,
 }
 
 impl App {
     pub(super) fn new(images: Option<&ImageServer>, routes: Router) -> Self {
-        Self { images: images.cloned(), routes }
+        Self { images: images.cloned(), routes, varies: None }
+    }
+
+    /// The same, where what routes answer depends on headers of browsers.
+    pub(super) fn varying(self, varies: HeaderValue) -> Self {
+        Self { varies: Some(varies), ..self }
     }
 
     /// The answer of the routes.
@@ -36,7 +43,10 @@ impl App {
     pub(super) fn again<B>(&self, request: &Request<B>, asker: &Asker) -> Option<Response<Body>> {
         let images = self.images.as_ref()?;
         let begun = Instant::now();
-        let response = images.again(request, asker, begun)?;
+        let mut response = images.again(request, asker, begun)?;
+        if let Some(varies) = &self.varies {
+            response.headers_mut().append(header::VARY, varies.clone());
+        }
         images.metrics().answered(Area::Images, response.status(), begun.elapsed());
         Some(response)
     }
@@ -49,7 +59,7 @@ impl App {
         asker: &Asker,
         head: (&Date, &mut Vec<u8>),
     ) -> Option<Watched> {
-        let images = self.images.as_ref()?;
+        let images = self.images.as_ref().filter(|_| self.varies.is_none())?;
         let begun = Instant::now();
         let body = images.range_again(range, asker, begun, head)?;
         images.metrics().answered(Area::Images, StatusCode::PARTIAL_CONTENT, begun.elapsed());
@@ -79,6 +89,6 @@ where
 
 impl From<Router> for App {
     fn from(routes: Router) -> Self {
-        Self { images: None, routes }
+        Self { images: None, routes, varies: None }
     }
 }

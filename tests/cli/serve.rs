@@ -327,6 +327,18 @@ fn answers_are_packed_for_who_asks() {
     assert_eq!(packed.header("content-encoding"), Some("gzip"));
     assert!(packed.head.to_ascii_lowercase().contains("vary: accept-encoding"), "{}", packed.head);
     assert!(packed.body.len() < plain.body.len() / 2);
+    // Without a body, nobody knows how long it would be.
+    let head = server.ask(&format!("HEAD {VERSIONS}"), "Accept-Encoding: gzip");
+    assert_eq!((head.status, head.header("content-length"), head.body.len()), (200, None, 0));
+    assert!(head.head.to_ascii_lowercase().contains("vary: accept-encoding"), "{}", head.head);
+    let head = server.ask(&format!("HEAD {VERSIONS}"), "");
+    assert_eq!(head.header("content-length"), Some(plain.body.len().to_string().as_str()));
+    // What was done cannot be refused any more.
+    for unknown in ["identity;q=0", "*;q=0", "br, identity;q=0"] {
+        let answer = server.ask(&format!("GET {VERSIONS}"), &format!("Accept-Encoding: {unknown}"));
+        assert_eq!((answer.status, answer.header("content-encoding")), (200, None), "{unknown}");
+        assert!(answer.body == plain.body);
+    }
     server.end();
     let server = Server::start(&scratch, &[], &[]);
     let small = server.ask(&format!("GET {VERSIONS}"), "Accept-Encoding: gzip");

@@ -80,6 +80,11 @@ async fn it_takes_the_place_of_the_image_service() {
     assert_eq!(process.client.delete(&health).send().await.unwrap().status(), 200, "whatever the method");
     let page = process.client.get(&health).header("origin", "https://ui.example.com").send().await.unwrap();
     assert_eq!(page.headers()["access-control-allow-origin"], "https://ui.example.com");
+    // What is answered a moment later is for the same caches.
+    for _ in 0..3 {
+        let image = process.get(&format!("/byid/{ID}/4.14/x86_64/minimal.iso")).await;
+        assert!(image.headers()["vary"].to_str().unwrap().contains("origin"));
+    }
     let api = process.get("/api/assisted-install/v2/infra-envs").await;
     assert_refused(&api, 404, "there is no inventory");
     assert_eq!(

@@ -66,6 +66,22 @@ fn a_connection_outlives_what_was_refused() {
 }
 
 #[test]
+fn a_request_names_one_host() {
+    let mut connection = shown().server.connect();
+    for (hosts, status) in [
+        ("Host: [::1]:80\r\n", 200),
+        ("Host:\r\n", 200),
+        ("", 400),
+        ("Host: test\r\nHost: test\r\n", 400),
+        ("Host: a b\r\n", 400),
+        ("Host: test:80:80\r\n", 400),
+    ] {
+        connection.write(format!("GET /mapped/small HTTP/1.1\r\n{hosts}\r\n"));
+        assert_eq!(connection.answer(None).status(), status, "{hosts:?}");
+    }
+}
+
+#[test]
 fn targets_may_be_absolute() {
     let mut connection = shown().server.connect();
     assert_eq!(connection.ask("GET http://other.example.com/mapped/small", "").body.len(), 1000);

@@ -205,3 +205,28 @@ fn requests_at_once_are_answered_in_order() {
         connection.get("Range: bytes=0-1\r\n").await;
     });
 }
+
+#[test]
+fn a_known_request_names_one_host_too() {
+    run(async {
+        let server = Server::open().await;
+        let (_, id) = server.infra_env().await;
+        let path = format!("/i/{id}/full.iso");
+        for (hosts, status) in [
+            ("Host: test\r\n", "206"),
+            ("Host: test\r\n", "206"),
+            ("", "400"),
+            ("Host: test\r\nHost: test\r\n", "400"),
+            ("Host: a b\r\n", "400"),
+            ("Host: test:80:80\r\n", "400"),
+            ("Host: [::1]\r\n", "206"),
+        ] {
+            let mut connection = Connection::to(&server, &path).await;
+            let request = format!("GET {path} HTTP/1.1\r\n{hosts}Range: bytes=0-9\r\n\r\n");
+            connection.stream.write_all(request.as_bytes()).await.unwrap();
+            let mut start = [0; 12];
+            connection.stream.read_exact(&mut start).await.unwrap();
+            assert_eq!(start[9..], *status.as_bytes(), "{hosts:?}");
+        }
+    });
+}

@@ -186,6 +186,26 @@ fn a_boot_trace_tells_how_far_a_client_is() {
 }
 
 #[test]
+fn a_boot_trace_tells_several_ranges_apart() {
+    run(async {
+        let server = Server::open().await;
+        let (_, id) = server.infra_env().await;
+        let path = format!("/i/{id}/full.iso");
+        let len = server.client.head(format!("{}{path}", server.base)).send().await.unwrap();
+        let last: u64 = header(&len, "content-length").parse::<u64>().unwrap() - 1;
+        server.range(&path, &format!("bytes=0-9,{}-{last}", last - 9)).await;
+        let told = server.json(&format!("/i/{id}/boot-trace?ranges=true")).await;
+        let reader = &told["readers"][0];
+        assert_eq!(reader["bytes_sent"], 20, "heads of parts are no bytes of the image");
+        let places =
+            reader["ranges"].as_array().unwrap().iter().map(|range| (&range["first"], &range["last"]));
+        let end = last - last % (64 << 10);
+        let expected = [(&json!(0), &json!((64 << 10) - 1)), (&json!(end), &json!(last))];
+        assert_eq!(places.collect::<Vec<_>>(), expected);
+    });
+}
+
+#[test]
 fn what_is_sent_is_counted() {
     run(async {
         let server = Server::open().await;

@@ -1,6 +1,8 @@
 //! Images that are used while they come.
 
-use isogen::{Digest, Extent, Plan};
+use std::sync::Arc;
+
+use isogen::{Digest, Extent, Source};
 use kindling::images::library::State;
 
 use crate::server::{Gate, Reply, Server};
@@ -17,16 +19,22 @@ async fn slow(bytes: &'static [u8], has_ranges: bool, gate: &Gate) -> Server {
     .await
 }
 
-fn read(plan: &Plan, offset: usize, len: usize) -> std::io::Result<Vec<u8>> {
-    let mut bytes = vec![0; len];
-    let mut read = 0;
-    while read < len {
-        match plan.read_at(&mut bytes[read..], (offset + read) as u64)? {
-            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
-            more => read += more,
+/// Reads what there is already, and waits for everything else.
+async fn read(source: &Source, extent: Extent) -> isogen::Result<Vec<u8>> {
+    loop {
+        match source.read_extent(extent) {
+            Err(error) if error.still_coming().is_some() => {
+                if let Some(coming) = source.coming(extent) {
+                    coming.await;
+                }
+            }
+            outcome => return outcome,
         }
     }
-    Ok(bytes)
+}
+
+fn extent(offset: usize, len: usize) -> Extent {
+    Extent::new(offset as u64, len as u64).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -39,12 +47,11 @@ async fn an_image_is_opened_before_it_is_there_and_read_as_it_comes() {
     assert!(!base.is_complete() && !library.is_ready());
     assert_eq!(base.digest(), Some(Digest::of(image())), "the catalogue tells it");
     assert!(base.image().source().as_file().is_none(), "nothing maps what is not there");
-    let plan = base.image().plan(&isogen::Edits::new()).unwrap();
-    plan.identity().unwrap();
-    assert!(read(&plan, 0, 200_000).unwrap() == image()[..200_000]);
+    base.image().plan(&isogen::Edits::new()).unwrap().identity().unwrap();
+    let source = Arc::clone(base.image().source());
+    assert!(source.read_extent(extent(0, 200_000)).unwrap() == image()[..200_000]);
 
-    let len = image().len();
-    let whole = tokio::task::spawn_blocking(move || read(&plan, 0, len));
+    let whole = tokio::spawn(async move { read(&source, extent(0, image().len())).await });
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     assert!(!whole.is_finished());
     gate.open();
@@ -78,15 +85,14 @@ async fn no_reader_gets_all_of_an_image_that_turns_out_bad() {
     let os_image = with_digest(os_image(&server.url("a.iso")));
     let library = place.open_patiently([os_image.clone()]);
     let base = soon(library.early_base(&os_image)).await.unwrap();
-    let last = Extent::new(image().len() as u64 - 1, 1).unwrap();
-    let end = std::sync::Arc::clone(base.image().source());
-    let end = tokio::task::spawn_blocking(move || end.read_extent(last));
+    let source = Arc::clone(base.image().source());
+    let end = tokio::spawn(async move { read(&source, extent(image().len() - 1, 1)).await });
     gate.open();
     let error = soon(end).await.unwrap().unwrap_err();
     assert!(std::error::Error::source(&error).unwrap().to_string().contains("the image"), "{error}");
     let told = reason(soon(library.base(&os_image)).await);
     assert!(told.contains("the catalogue asks for"), "{told}");
-    assert!(base.image().source().read_extent(Extent::new(0, 1).unwrap()).is_err());
+    assert!(base.image().source().read_extent(extent(0, 1)).is_err());
     place.assert_empty();
 }
 
@@ -98,9 +104,11 @@ async fn readers_fail_with_the_library() {
     let library = place.open([os_image.clone()]);
     let base = soon(library.early_base(&os_image)).await.unwrap();
     assert_eq!(base.digest(), None, "nobody knows it yet");
-    let source = std::sync::Arc::clone(base.image().source());
-    let digest = tokio::task::spawn_blocking(move || source.digest());
+    let source = Arc::clone(base.image().source());
+    assert!(source.digest().unwrap_err().still_coming().is_some());
+    let all = source.coming(extent(0, image().len())).unwrap();
     drop((library, base));
-    let error = soon(digest).await.unwrap().unwrap_err();
+    soon(all).await;
+    let error = source.digest().unwrap_err();
     assert!(std::error::Error::source(&error).unwrap().to_string().contains("given up"), "{error}");
 }

@@ -29,6 +29,14 @@ impl AnswerBody {
             Self::Empty | Self::Untold => None,
         }
     }
+
+    /// The bytes of the representation that the last frame had.
+    pub(in crate::http) fn frame(&self) -> Range<u64> {
+        match self {
+            Self::Plan(body) => body.frame(),
+            Self::Empty | Self::Untold => 0..0,
+        }
+    }
 }
 
 impl Body for AnswerBody {

@@ -82,6 +82,8 @@ pub(crate) struct PlanBody {
     current: Range<u64>,
     /// What is not sent yet, of all.
     left: u64,
+    /// What the last frame was, of the plan.
+    frame: Range<u64>,
     base: Base,
     read: Option<Read>,
 }
@@ -139,7 +141,7 @@ impl PlanBody {
         };
         let left = len(&current) + pieces.iter().map(Piece::len).sum::<u64>();
         let base = Base { way, stamp, is_begun: false, in_memory: 0..0 };
-        Ok(Self { plan, pieces: pieces.into_iter(), current, left, base, read: None })
+        Ok(Self { plan, pieces: pieces.into_iter(), current, left, frame: 0..0, base, read: None })
     }
 
     /// How many bytes are not sent yet.
@@ -155,6 +157,11 @@ impl PlanBody {
         let first = ranges().map(|range| range.start).min()?;
         let end = ranges().map(|range| range.end).max()?;
         Some(first..end)
+    }
+
+    /// The bytes of the plan that the last frame had: none, where it was text between ranges.
+    pub(super) fn frame(&self) -> Range<u64> {
+        self.frame.clone()
     }
 
     fn poll_bytes(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
@@ -186,6 +193,7 @@ impl PlanBody {
                 Some(Piece::Range(range)) => self.current = range,
                 Some(Piece::Text(text)) => {
                     self.left = self.left.saturating_sub(text.len() as u64);
+                    self.frame = 0..0;
                     return Ok(Next::Bytes(text));
                 }
                 None => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -209,7 +217,9 @@ impl PlanBody {
     /// Counts bytes of the current range.
     fn sent(&mut self, bytes: Bytes) -> Bytes {
         let len = bytes.len() as u64;
-        self.current.start = self.current.start.saturating_add(len);
+        let start = self.current.start;
+        self.current.start = start.saturating_add(len);
+        self.frame = start..self.current.start;
         self.left = self.left.saturating_sub(len);
         bytes
     }

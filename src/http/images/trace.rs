@@ -127,10 +127,10 @@ impl Trace {
         this.with(|progress| {
             progress.answers += 1;
             progress.under_way += 1;
-            progress.last = span.clone();
+            progress.last = span;
             progress.moved = now;
         });
-        Some(Transfer { trace: Arc::clone(this), rest: span })
+        Some(Transfer { trace: Arc::clone(this), is_over: false })
     }
 
     /// Where a byte of the image comes from, as long as somebody knows.
@@ -213,19 +213,17 @@ impl Progress {
 #[derive(Debug)]
 pub(super) struct Transfer {
     trace: Arc<Trace>,
-    rest: Range<u64>,
+    is_over: bool,
 }
 
 impl Transfer {
-    /// So many bytes more were handed to the connection.
-    pub(super) fn sent(&mut self, len: u64) {
-        let end = self.rest.start.saturating_add(len).min(self.rest.end);
-        let range = self.rest.start..end;
-        self.rest.start = end;
-        let is_over = !range.is_empty() && self.rest.is_empty();
+    /// These bytes were handed to the connection, and whether they were the last ones.
+    pub(super) fn sent(&mut self, range: Range<u64>, is_over: bool) {
+        let ends = is_over && !self.is_over;
+        self.is_over |= is_over;
         self.trace.with(|progress| {
             progress.sent(range);
-            if is_over {
+            if ends {
                 progress.ended(false);
             }
         });
@@ -234,7 +232,7 @@ impl Transfer {
 
 impl Drop for Transfer {
     fn drop(&mut self) {
-        if !self.rest.is_empty() {
+        if !self.is_over {
             self.trace.with(|progress| progress.ended(true));
         }
     }

@@ -44,12 +44,12 @@ impl hyper::body::Body for Watched {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        let this = &mut *self;
+        let frame = ready!(Pin::new(&mut this.body).poll_frame(context));
         if let Some(Ok(frame)) = &frame {
-            let len = frame.data_ref().map_or(0, |bytes| bytes.len() as u64);
-            self.meter.sent(len);
-            if let Some(trace) = &mut self.trace {
-                trace.sent(len);
+            this.meter.sent(frame.data_ref().map_or(0, |bytes| bytes.len() as u64));
+            if let Some(trace) = &mut this.trace {
+                trace.sent(this.body.frame(), this.body.is_end_stream());
             }
         }
         Poll::Ready(frame)

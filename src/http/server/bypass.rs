@@ -17,13 +17,14 @@ use httparse::{EMPTY_HEADER, Request, Status};
 use hyper::body::{Body, Buf};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::host;
 use super::stall::Progress;
 
 /// How many headers a request may have that is looked at here. Browsers send more, and those are few.
 const MAX_HEADERS: usize = 24;
 /// Headers that nothing about an image depends on. What is not here is for others to judge.
-const IGNORED: [&str; 7] =
-    ["host", "user-agent", "accept", "accept-encoding", "accept-language", "cache-control", "pragma"];
+const IGNORED: [&str; 6] =
+    ["user-agent", "accept", "accept-encoding", "accept-language", "cache-control", "pragma"];
 
 /// A stream on which known ranges are answered.
 pub(super) struct Bypass<S, A, B> {
@@ -70,11 +71,14 @@ impl<'a> Read<'a> {
         if request.method == Some("CONNECT") {
             return Self::Other;
         }
-        let (mut range, mut is_plain) = (None, request.method == Some("GET") && request.version == Some(1));
+        let (mut host, mut range) = (None, None);
+        let mut is_plain = request.method == Some("GET") && request.version == Some(1);
         for header in request.headers {
             let is = |name: &&str| header.name.eq_ignore_ascii_case(name);
             if is(&"range") {
                 is_plain &= range.replace(header.value).is_none();
+            } else if is(&"host") {
+                is_plain &= host.replace(header.value).is_none() && host::is_usual(header.value);
             } else if ["content-length", "transfer-encoding", "upgrade", "expect"].iter().any(is) {
                 return Self::Other;
             } else if is(&"connection") {
@@ -83,8 +87,8 @@ impl<'a> Read<'a> {
                 is_plain &= IGNORED.iter().any(is);
             }
         }
-        match (request.path, range) {
-            (Some(url), Some(range)) if is_plain => Self::Range(url, range),
+        match (request.path, range, host) {
+            (Some(url), Some(range), Some(_)) if is_plain => Self::Range(url, range),
             _ => Self::Whole,
         }
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{Response, StatusCode};
+use axum::response::IntoResponse;
 use hyper::body::{Body as HttpBody, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -21,6 +22,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::bypass::Bypass;
 use super::followed::{Followed, Pace};
+use super::host;
 use super::limits::Limits;
 use super::peer::{Peer, Reach};
 use super::socket::{Direct, Socket};
@@ -29,6 +31,7 @@ use crate::http::App;
 use crate::http::body::Finished;
 use crate::http::content::Date;
 use crate::http::images::{self, Asker};
+use crate::inventory::Refusal;
 
 /// What TLS may hold that the socket does not take yet: one record. One record per system call is no measurable loss beside
 /// what the records themselves cost.
@@ -167,12 +170,14 @@ impl Answers<'_> {
     ) -> Result<Response<Followed>, std::convert::Infallible> {
         let Self { terms: Terms { app, routes, tls, .. }, peer, progress, .. } = self;
         progress.asked();
+        let fault = host::fault(&request);
         // Where there is more of a request, somebody has to read it.
-        let known = self.known().filter(|_| request.body().is_end_stream());
+        let known = self.known().filter(|_| request.body().is_end_stream() && fault.is_none());
         let again = known.and_then(|known| known.again(&request, &self.asker));
-        let response = match again {
-            Some(response) => response,
-            None => {
+        let response = match (again, fault) {
+            (Some(response), _) => response,
+            (None, Some(fault)) => Refusal::at_gate(StatusCode::BAD_REQUEST, fault).into_response(),
+            (None, None) => {
                 let mut request = Finished::of(request, progress.clone()).map(Body::new);
                 request.extensions_mut().insert(*peer);
                 request.extensions_mut().insert(peer.client());

@@ -7,6 +7,7 @@
 mod bypass;
 mod connection;
 mod followed;
+mod host;
 mod inherited;
 mod limits;
 mod listener;

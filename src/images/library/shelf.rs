@@ -134,6 +134,8 @@ const TEMPORARY: &str = ".kindling-";
 pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(directory)?;
+    // Where there are no locks, nobody prunes at this very moment.
+    let _ = file.as_file().try_lock();
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     readable(file.as_file())?;
@@ -167,7 +169,7 @@ pub(super) fn prune<'a>(directory: &Path, shelves: impl Iterator<Item = &'a Shel
             continue;
         }
         if is_being_written(&entry.path()) {
-            tracing::info!(file = name, "kept, as another process is fetching it");
+            tracing::info!(file = name, "kept, as somebody is writing it");
             continue;
         }
         remove(&entry.path())?;
@@ -176,8 +178,11 @@ pub(super) fn prune<'a>(directory: &Path, shelves: impl Iterator<Item = &'a Shel
     Ok(())
 }
 
-/// Whether another process has the lock of a part.
+/// Whether somebody has the lock of a part or of a temporary file.
 fn is_being_written(path: &Path) -> bool {
     let is_part = path.extension().is_some_and(|extension| extension == "part");
-    is_part && File::open(path).is_ok_and(|file| matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)))
+    let name = path.file_name().and_then(|name| name.to_str());
+    let is_temporary = name.is_some_and(|name| name.starts_with(TEMPORARY));
+    (is_part || is_temporary)
+        && File::open(path).is_ok_and(|file| matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)))
 }
