@@ -38,6 +38,7 @@ use ignition::network::KeyfileCache;
 use crate::images::Catalogue;
 use auth::Policy;
 use files::FileStore;
+use request::LargeBodies;
 use store::{Records, Store};
 
 /// The inventory. Clones are the same inventory.
@@ -53,6 +54,7 @@ struct Parts {
     policy: Policy,
     keyfiles: KeyfileCache,
     served: infra_env::Served,
+    large_bodies: LargeBodies,
 }
 
 /// How much memory the network files of machines may take that are kept for the next image.
@@ -78,6 +80,7 @@ impl Inventory {
             policy,
             keyfiles,
             served,
+            large_bodies: LargeBodies::default(),
         }))
     }
 
@@ -108,6 +111,11 @@ impl Inventory {
     /// The infra-envs whose images were served lately.
     pub(crate) fn served(&self) -> &infra_env::Served {
         &self.0.served
+    }
+
+    /// Room for what clients send.
+    pub(crate) fn large_bodies(&self) -> &LargeBodies {
+        &self.0.large_bodies
     }
 
     /// The network files of machines that were made before.

@@ -1,6 +1,5 @@
 //! Bodies.
 
-use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::header;
 use serde::de::DeserializeOwned;
@@ -50,8 +49,7 @@ impl<T: RequestBody> FromRequest<Inventory> for Body<T> {
 
     async fn from_request(request: Request, inventory: &Inventory) -> Result<Self, Refusal> {
         require_json(&request)?;
-        let bytes = Bytes::from_request(request, inventory).await;
-        let bytes = bytes.map_err(|error| Refusal::at_gate(error.status(), error.body_text()))?;
+        let bytes = inventory.large_bodies().read(request).await?;
         let unknown =
             if inventory.settings().reject_unknown_fields { UnknownKeys::Refuse } else { UnknownKeys::Drop };
         read(&bytes, unknown).map(Self)
