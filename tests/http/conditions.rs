@@ -79,7 +79,7 @@ fn conditions_are_evaluated_in_their_order() {
                     ];
                     assert_eq!(answer.headers(), expected, "{headers}");
                 }
-                412 => assert_eq!(answer.headers(), ["content-length: 0"], "{headers}"),
+                412 => assert!(answer.headers_of_refusal().is_empty(), "{headers}"),
                 _ => {}
             }
         }

@@ -135,4 +135,19 @@ impl Answer {
         headers.sort_unstable();
         headers
     }
+
+    /// Headers of an answer that is none of the image, but what belongs to its words, which are looked at here.
+    pub(crate) fn headers_of_refusal(&self) -> Vec<&str> {
+        let words = [format!("content-length: {}", self.len()), "content-type: application/json".to_owned()];
+        let (words, others): (Vec<_>, Vec<_>) =
+            self.headers().into_iter().partition(|header| words.contains(&(*header).to_owned()));
+        assert_eq!(words.len(), 2, "{}", self.head);
+        // A HEAD has none.
+        if !self.body.is_empty() {
+            let said: serde_json::Value = serde_json::from_slice(&self.body).unwrap();
+            assert_eq!(said["code"], self.status());
+            assert!(!said["message"].as_str().unwrap().is_empty());
+        }
+        others
+    }
 }

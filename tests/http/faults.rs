@@ -131,7 +131,7 @@ fn a_base_that_is_too_short_already_is_a_failure_without_an_image() {
         [("GET /mapped/image", ""), ("GET /read/image", "Range: bytes=0-1"), ("HEAD /mapped/image", "")]
     {
         let answer = connection.ask(line, headers);
-        assert_eq!((answer.status(), answer.headers()), (500, vec!["content-length: 0"]), "{line}");
+        assert_eq!((answer.status(), answer.headers_of_refusal()), (500, Vec::new()), "{line}");
     }
     begun.breaks("too short");
 }

@@ -332,6 +332,14 @@ fn what_is_not_there_is_never_an_image() {
             assert_eq!(header(&response, "content-type"), "application/json", "{path}");
             assert!(response.content_length().unwrap() < 1000, "{path}");
         }
+        let url = format!("{}/i/{id}/full.iso", server.base);
+        let answer = server.client.delete(&url).send().await.unwrap();
+        assert_eq!((answer.status().as_u16(), header(&answer, "allow").as_str()), (405, "GET,HEAD"));
+        assert_eq!(answer.json::<Value>().await.unwrap()["code"], 405);
+        server.get(&format!("/i/{id}/full.iso")).await;
+        let behind = server.client.get(&url).header("range", "bytes=99999999-").send().await.unwrap();
+        assert_eq!(behind.status(), 416);
+        assert_eq!(behind.json::<Value>().await.unwrap()["code"], 416);
     });
 }
 

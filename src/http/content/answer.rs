@@ -14,6 +14,8 @@ use super::PlanBody;
 pub(in crate::http) enum AnswerBody {
     /// Bytes of the representation.
     Plan(PlanBody),
+    /// What is wrong with the request, or with the representation.
+    Refusal(axum::body::Body),
     /// Nothing.
     Empty,
     /// Nothing, which is not to be told: a length would be that of the whole representation where it is not modified
@@ -26,7 +28,7 @@ impl AnswerBody {
     pub(in crate::http) fn span(&self) -> Option<Range<u64>> {
         match self {
             Self::Plan(body) => body.span(),
-            Self::Empty | Self::Untold => None,
+            Self::Refusal(_) | Self::Empty | Self::Untold => None,
         }
     }
 
@@ -34,7 +36,7 @@ impl AnswerBody {
     pub(in crate::http) fn frame(&self) -> Range<u64> {
         match self {
             Self::Plan(body) => body.frame(),
-            Self::Empty | Self::Untold => 0..0,
+            Self::Refusal(_) | Self::Empty | Self::Untold => 0..0,
         }
     }
 }
@@ -46,6 +48,7 @@ impl Body for AnswerBody {
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         match self.get_mut() {
             Self::Plan(body) => Pin::new(body).poll_frame(context),
+            Self::Refusal(body) => Pin::new(body).poll_frame(context).map_err(io::Error::other),
             Self::Empty | Self::Untold => Poll::Ready(None),
         }
     }
@@ -53,6 +56,7 @@ impl Body for AnswerBody {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Plan(body) => body.is_end_stream(),
+            Self::Refusal(body) => body.is_end_stream(),
             Self::Empty => true,
             Self::Untold => false,
         }
@@ -61,6 +65,7 @@ impl Body for AnswerBody {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Plan(body) => body.size_hint(),
+            Self::Refusal(body) => body.size_hint(),
             Self::Empty => SizeHint::with_exact(0),
             Self::Untold => SizeHint::default(),
         }

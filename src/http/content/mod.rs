@@ -20,9 +20,11 @@ use axum::body::Body;
 use axum::http::header::Entry;
 use axum::http::header::{self, HeaderMap, HeaderName};
 use axum::http::{HeaderValue, Method, Response, StatusCode, Version};
+use axum::response::IntoResponse;
 use chrono::{DateTime, SubsecRound, Utc};
 use isogen::Plan;
 
+use crate::inventory::Refusal;
 pub(in crate::http) use answer::AnswerBody;
 pub use body::BodyMode;
 pub(crate) use body::PlanBody;
@@ -212,7 +214,12 @@ impl Content {
             now,
         });
         match validators.map_or(Outcome::Proceed, |validators| validators.evaluate(headers)) {
-            Outcome::Failed => return refusal(StatusCode::PRECONDITION_FAILED),
+            Outcome::Failed => {
+                return refusal(
+                    StatusCode::PRECONDITION_FAILED,
+                    "it is not what the request has a condition for",
+                );
+            }
             Outcome::NotModified => return self.not_modified(),
             Outcome::Proceed => {}
         }
@@ -226,7 +233,7 @@ impl Content {
         };
         self.selected(selection, *method != Method::HEAD, mode).unwrap_or_else(|error| {
             tracing::error!(source = self.plan.source().name(), %error, "an image cannot be read");
-            refusal(StatusCode::INTERNAL_SERVER_ERROR)
+            refusal(StatusCode::INTERNAL_SERVER_ERROR, "the image cannot be read; the log says why")
         })
     }
 
@@ -276,7 +283,8 @@ impl Content {
     }
 
     fn unsatisfiable(&self) -> Response<AnswerBody> {
-        let mut response = refusal(StatusCode::RANGE_NOT_SATISFIABLE);
+        let reason = format!("no range of the request is in the {} bytes that there are", self.plan.len());
+        let mut response = refusal(StatusCode::RANGE_NOT_SATISFIABLE, reason);
         let range = HeaderValue::try_from(format!("bytes */{}", self.plan.len())).ok();
         put(response.headers_mut(), header::CONTENT_RANGE, range);
         response.headers_mut().insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
@@ -284,12 +292,9 @@ impl Content {
     }
 }
 
-/// An answer without bytes. It says nothing about those that there are.
-fn refusal(status: StatusCode) -> Response<AnswerBody> {
-    let mut response = Response::new(AnswerBody::Empty);
-    *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_LENGTH, 0.into());
-    response
+/// An answer without bytes of the representation, which says why.
+fn refusal(status: StatusCode, reason: impl Into<String>) -> Response<AnswerBody> {
+    Refusal::at_gate(status, reason).into_response().map(AnswerBody::Refusal)
 }
 
 /// What range it is, of how many bytes.

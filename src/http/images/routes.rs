@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::Router;
 use axum::extract::{Path, State};
-use axum::http::header;
+use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
@@ -31,6 +31,15 @@ pub(super) fn routes() -> Router<ImageServer> {
         .route("/i/{who}/boot-trace", get(boot_trace))
         .route("/i/{who}/{file}", get(file))
         .route("/i/{who}/{machine}/{file}", get(file_of_machine))
+        .method_not_allowed_fallback(only_reads)
+}
+
+/// What a client hears who wants to do something else with an image than to have it.
+async fn only_reads(method: Method) -> Refusal {
+    Refusal::at_gate(
+        StatusCode::METHOD_NOT_ALLOWED,
+        format!("method {method} is not allowed, but [GET,HEAD] are"),
+    )
 }
 
 async fn by_id(
