@@ -214,3 +214,52 @@ fn a_body_has_an_end() {
         assert_eq!(refused.json()["code"], 413);
     });
 }
+
+async fn tell(service: &Service, token: &str, more: &Value) -> Answer {
+    let mut body = json!({"severity": "info", "message": "told", "event_time": "2026-08-21T10:00:00Z"});
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    send(service.request(Method::POST, "/v2/events").header("X-Secret-Key", token).json(&body)).await
+}
+
+#[test]
+fn an_event_is_of_hosts_that_are_where_it_says() {
+    let (policy, user) = local();
+    on_each_database_under(policy, async |service| {
+        let person = Person { service, token: &user };
+        let cluster = json!({"openshift_version": "4.18", "base_dns_domain": "example.com"});
+        let cluster = person.register("/v2/clusters", cluster).await;
+        let own = person.register("/v2/infra-envs", json!({"cluster_id": id(&cluster)})).await;
+        let other = person.register("/v2/infra-envs", json!({})).await;
+        let mut hosts = Vec::new();
+        for infra_env in [&own, &other] {
+            let host = uuid::Uuid::new_v4().to_string();
+            let request = service.request(Method::POST, &format!("/v2/infra-envs/{}/hosts", id(infra_env)));
+            let request = request.header("X-Secret-Key", url_token(infra_env));
+            send(request.json(&json!({"host_id": host}))).await.expect(201);
+            hosts.push(host);
+        }
+        let [own_host, foreign] = hosts.try_into().unwrap();
+        let token = url_token(&own);
+        for (status, more) in [
+            (201, json!({"infra_env_id": id(&own)})),
+            (201, json!({"infra_env_id": id(&own), "host_id": own_host})),
+            (201, json!({"infra_env_id": id(&own), "host_id": own_host, "cluster_id": id(&cluster)})),
+            (201, json!({"cluster_id": id(&cluster)})),
+            (201, json!({"cluster_id": id(&cluster), "host_id": own_host})),
+            (404, json!({"infra_env_id": id(&own), "host_id": foreign})),
+            (404, json!({"infra_env_id": id(&own), "host_id": uuid::Uuid::new_v4()})),
+            (404, json!({"infra_env_id": id(&own), "host_id": foreign, "cluster_id": id(&cluster)})),
+            (404, json!({"cluster_id": id(&cluster), "host_id": foreign})),
+            (404, json!({"host_id": own_host})),
+        ] {
+            let answer = tell(service, &token, &more).await;
+            assert_eq!(answer.status, status, "{more}: {}", answer.text);
+            if status == 404 {
+                assert_eq!(answer.refused(404), "Object Not Found");
+            }
+        }
+        let path = format!("/v2/events?host_ids={foreign}");
+        let told = send(person.request(Method::GET, &path)).await.expect(200);
+        assert!(told.as_array().unwrap().iter().all(|event| event["message"] != "told"), "{told}");
+    });
+}

@@ -100,7 +100,12 @@ impl<A: Accepts> Caller<A> {
 
     /// Refuses what the caller's token does not reach.
     pub(crate) async fn require(&self, inventory: &Inventory, target: &Target) -> Result<(), Refusal> {
-        if target.is_within(self.kind, self.scope, inventory.records()).await? {
+        let records = inventory.records();
+        // An operation looks for the host in a path, but takes the one in a body as it is.
+        let is_looked_for = A::TARGET == TargetIn::Request || self.scope == Scope::Everything;
+        if target.is_within(self.kind, self.scope, records).await?
+            && (is_looked_for || target.has_its_hosts(records).await?)
+        {
             return Ok(());
         }
         tracing::info!(kind = %self.kind, scope = ?self.scope, "a token does not reach what was asked for");

@@ -71,6 +71,20 @@ impl Target {
         }
     }
 
+    /// Whether the hosts are where it says that they are: in its infra-env or, where it names none, in its cluster.
+    pub(super) async fn has_its_hosts(&self, records: &Records) -> Result<bool, Refusal> {
+        match (self.infra_env, self.cluster) {
+            _ if self.hosts.is_empty() => Ok(true),
+            (Some(infra_env), _) => self.has_only_hosts_of(infra_env, records).await,
+            (None, Some(cluster)) => {
+                let rows = records.store().list(Filter::all(Kind::Host).of_cluster(cluster.0)).await;
+                let rows = rows.map_err(|error| unavailable(&error))?;
+                Ok(self.hosts.iter().all(|host| rows.iter().any(|row| row.key.id == host.0)))
+            }
+            (None, None) => Ok(false),
+        }
+    }
+
     async fn has_only_hosts_of(&self, infra_env: InfraEnvId, records: &Records) -> Result<bool, Refusal> {
         for host in &self.hosts {
             if host_row(records, infra_env, *host).await?.is_none() {
