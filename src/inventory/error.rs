@@ -136,7 +136,7 @@ impl From<StoreError> for Refusal {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "the record is being changed by too many others at once; try again",
             ),
-            StoreError::Silent { .. } | StoreError::Closed => {
+            StoreError::Silent { .. } | StoreError::Unreachable { .. } | StoreError::Closed => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "the database does not answer; try again")
             }
             _ => Self::internal("the database failed"),

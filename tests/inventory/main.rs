@@ -17,6 +17,7 @@ mod hosts;
 mod infra_envs;
 mod logs;
 mod openapi;
+mod outage;
 mod router;
 mod sequences;
 mod service;

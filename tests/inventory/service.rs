@@ -91,7 +91,7 @@ impl Answer {
 }
 
 impl Service {
-    async fn on(
+    pub(crate) async fn on(
         store: SqlStore,
         directory: Option<TempDir>,
         policy: Policy,
@@ -162,7 +162,7 @@ impl Service {
         send(self.request(Method::PUT, path).json(body)).await
     }
 
-    async fn end(mut self) {
+    pub(crate) async fn end(mut self) {
         drop(self.client);
         let _ = self.end.take().unwrap().send(());
         self.server.take().unwrap().await.unwrap();

@@ -214,6 +214,14 @@ pub enum StoreError {
         /// Why it failed; several changes may fail for one reason.
         source: Arc<sqlx::Error>,
     },
+    /// The database is not there, or went away.
+    #[error("the database could not be reached while {doing}")]
+    Unreachable {
+        /// What was being done.
+        doing: &'static str,
+        /// Why it could not be reached; several changes may fail for one reason.
+        source: Arc<sqlx::Error>,
+    },
     /// The database says nothing at all.
     #[error("the database did not answer while {doing}")]
     Silent {

@@ -213,11 +213,26 @@ async fn answer<T>(
     }
 }
 
-fn failed(doing: &'static str, error: sqlx::Error) -> StoreError {
-    match error {
+fn failed(doing: &'static str, error: impl Into<Arc<sqlx::Error>>) -> StoreError {
+    let source = error.into();
+    match &*source {
         sqlx::Error::PoolClosed => StoreError::Closed,
-        error if state(&error).as_deref() == Some("55P03") => StoreError::Contended,
-        source => StoreError::Statement { doing, source: Arc::new(source) },
+        error if state(error).as_deref() == Some("55P03") => StoreError::Contended,
+        error if is_away(error) => StoreError::Unreachable { doing, source },
+        _ => StoreError::Statement { doing, source },
+    }
+}
+
+/// Whether a database is not there, or goes: the same may well succeed when it is there again.
+fn is_away(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::WorkerCrashed => true,
+        // A server that goes while a connection begins says nothing, which is no answer of the protocol.
+        sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => true,
+        // Of PostgreSQL: broken connections, those that it ends, and more than it takes.
+        error => state(error).is_some_and(|state| {
+            state.len() == 5 && (state.starts_with("08") || state.starts_with("57P") || state == "53300")
+        }),
     }
 }
 
@@ -299,6 +314,57 @@ impl Store for SqlStore {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// An error of a database with a code.
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Coded(&'static str);
+
+    impl sqlx::error::DatabaseError for Coded {
+        fn message(&self) -> &str {
+            self.0
+        }
+
+        fn code(&self) -> Option<std::borrow::Cow<'_, str>> {
+            Some(self.0.into())
+        }
+
+        fn as_error(&self) -> &(dyn std::error::Error + Send + Sync + 'static) {
+            self
+        }
+
+        fn as_error_mut(&mut self) -> &mut (dyn std::error::Error + Send + Sync + 'static) {
+            self
+        }
+
+        fn into_error(self: Box<Self>) -> Box<dyn std::error::Error + Send + Sync + 'static> {
+            self
+        }
+
+        fn kind(&self) -> sqlx::error::ErrorKind {
+            sqlx::error::ErrorKind::Other
+        }
+    }
+
+    #[test]
+    fn a_database_that_is_away_is_told_from_one_that_fails() {
+        let of = |error| failed("tested", sqlx::Error::from(error));
+        for kind in [std::io::ErrorKind::ConnectionRefused, std::io::ErrorKind::UnexpectedEof] {
+            assert!(matches!(failed("tested", sqlx::Error::Io(kind.into())), StoreError::Unreachable { .. }));
+        }
+        for error in [sqlx::Error::PoolTimedOut, sqlx::Error::Protocol("0x00".to_owned())] {
+            assert!(matches!(failed("tested", error), StoreError::Unreachable { .. }));
+        }
+        assert!(matches!(failed("tested", sqlx::Error::PoolClosed), StoreError::Closed));
+        for code in ["08006", "57P01", "57P02", "57P03", "53300"] {
+            assert!(matches!(of(Coded(code)), StoreError::Unreachable { .. }), "{code}");
+        }
+        assert!(matches!(of(Coded("55P03")), StoreError::Contended));
+        // Errors of SQLite are numbers.
+        for code in ["42P01", "57014", "10", "8"] {
+            assert!(matches!(of(Coded(code)), StoreError::Statement { .. }), "{code}");
+        }
+    }
 
     #[test]
     fn every_file_is_a_step_of_the_tables() {

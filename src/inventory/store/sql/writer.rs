@@ -97,8 +97,7 @@ impl Task {
                     self.connection = None;
                     let source = Arc::new(error);
                     for waiting in batch.drain(..) {
-                        let source = Arc::clone(&source);
-                        let _ = waiting.answer.send(Err(StoreError::Statement { doing: DOING, source }));
+                        let _ = waiting.answer.send(Err(failed(DOING, Arc::clone(&source))));
                     }
                 }
             }
