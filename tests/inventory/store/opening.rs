@@ -103,6 +103,7 @@ fn no_message_has_the_password() {
             "postgres://me:hidden@127.0.0.1:1/kindling",
             "postgres://me:hid@den@127.0.0.1:1/kindling?password=hidden",
             "postgresql://me:hidden@127.0.0.1:99999/kindling",
+            "postgres://127.0.0.1:1/kindling?user=me&password=abc@hidden",
             "mysql://me:hidden@127.0.0.1/kindling",
         ];
         for url in urls {

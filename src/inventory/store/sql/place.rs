@@ -70,12 +70,32 @@ fn decoded(text: &str) -> Option<PathBuf> {
     (!bytes.contains(&0)).then(|| std::ffi::OsString::from_vec(bytes).into())
 }
 
-/// The URL of a server as it may stand in a message.
+/// The URL of a server as it may stand in a message: its scheme, host, port and path.
 pub(super) fn without_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return "at this URL".to_owned() };
-    let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
-    let place = place.split_once('?').map_or(place, |(place, _)| place);
-    format!("{scheme}://{place}")
+    public_part(url).unwrap_or_else(|| "at this URL".to_owned())
+}
+
+/// Nothing of a URL that is not as URLs are: any part of it may be one of a password.
+fn public_part(url: &str) -> Option<String> {
+    let (scheme, rest) = url.split_once("://")?;
+    // A user or password ends where the host begins, which is before the path; a query may have one too.
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (authority, path) = place.split_at(place.find('/').unwrap_or(place.len()));
+    let (_, authority) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, port),
+        _ => (authority, ""),
+    };
+    let is_address = host.starts_with('[') && host.ends_with(']') || !host.contains(':');
+    let is_host = is_address && host.bytes().all(|byte| is_plain(byte) || b"[]:%".contains(&byte));
+    let is_path = path.bytes().all(|byte| is_plain(byte) || b"/%".contains(&byte));
+    let is_query = query.is_empty() || query.split('&').all(|parameter| parameter.contains('='));
+    (is_host && is_path && is_query && port.bytes().all(|byte| byte.is_ascii_digit()))
+        .then(|| format!("{scheme}://{authority}{path}"))
+}
+
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)
 }
 
 /// A database file that nobody else has: no other process, and no other store of this one.
@@ -211,7 +231,24 @@ mod tests {
     #[test]
     fn a_message_has_no_password() {
         assert_eq!(without_password("postgres://me:a@b@db:5432/x?password=c"), "postgres://db:5432/x");
-        assert_eq!(without_password("postgres:password"), "at this URL");
+        for (url, shown) in [
+            ("postgres://127.0.0.1/db?user=x&password=abc@hidden", "postgres://127.0.0.1/db"),
+            ("postgres://me:hid?den@db/x", "at this URL"),
+            ("postgres://me:1?hidden@db/x", "at this URL"),
+            ("postgres://me:hid/den@db/x", "at this URL"),
+            ("postgres://me:1/hidden@db/x", "at this URL"),
+            ("postgres://me:hid#den@db/x", "postgres://db/x"),
+            ("postgres://hidden:a:b", "at this URL"),
+            ("postgres://db#hidden", "at this URL"),
+            ("postgres://db/x#hidden", "at this URL"),
+            ("postgres:hidden", "at this URL"),
+            ("postgres://me@[::1]:5432/x", "postgres://[::1]:5432/x"),
+            ("postgres://[::1]", "postgres://[::1]"),
+            ("postgres://%2Frun%2Fpostgresql/x?password=hidden", "postgres://%2Frun%2Fpostgresql/x"),
+            ("postgres:///x?host=/run&password=hidden", "postgres:///x"),
+        ] {
+            assert_eq!(without_password(url), shown, "{url}");
+        }
     }
 
     #[test]
