@@ -18,6 +18,7 @@ mod infra_envs;
 mod logs;
 mod openapi;
 mod outage;
+mod races;
 mod router;
 mod sequences;
 mod service;

@@ -6,7 +6,7 @@ use ignition::discovery::HttpUrl;
 use kindling::images::Catalogue;
 use kindling::inventory::auth::Policy;
 use kindling::inventory::files::FileStore;
-use kindling::inventory::store::SqlStore;
+use kindling::inventory::store::{SqlStore, Store};
 use kindling::inventory::{Inventory, Settings};
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::Value;
@@ -168,6 +168,18 @@ impl Service {
         self.server.take().unwrap().await.unwrap();
         self.inventory.records().store().close().await;
     }
+}
+
+/// The inventory of a service over another store.
+pub(crate) fn over(store: Arc<dyn Store>, service: &Service) -> Inventory {
+    let inventory = &service.inventory;
+    Inventory::new(
+        store,
+        inventory.files().clone(),
+        inventory.catalogue().clone(),
+        inventory.settings().clone(),
+        inventory.policy().clone(),
+    )
 }
 
 pub(crate) async fn send(request: RequestBuilder) -> Answer {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use ignition::network::check::Finding;
 use rustix::rand::GetRandomFlags;
 
 use super::model::{InfraEnv, InfraEnvCreateParams};
@@ -9,7 +10,8 @@ use super::record::{ImageSource, InfraEnvRecord};
 use super::rules::PullSecretOf;
 use super::{event, static_network};
 use crate::images::{CpuArchitecture, ImageType};
-use crate::inventory::id::InfraEnvId;
+use crate::inventory::cluster::ClusterRecord;
+use crate::inventory::id::{ClusterId, InfraEnvId};
 use crate::inventory::store::{Change, Record};
 use crate::inventory::time::Micros;
 use crate::inventory::{Inventory, Refusal, Secret};
@@ -31,21 +33,13 @@ impl Inventory {
     }
 
     async fn make_infra_env(&self, params: InfraEnvCreateParams) -> Result<InfraEnvRecord, Refusal> {
-        let architecture = params.cpu_architecture.unwrap_or_default();
-        let cluster = self.cluster_of_infra_env(params.cluster_id).await?;
-        if let (Some(id), None) = (params.cluster_id, &cluster) {
-            return Err(Refusal::not_found(format!("Cluster ID {id} does not exist")));
-        }
+        let cpu_architecture = params.cpu_architecture.unwrap_or_default();
+        // A cluster that is not there is told of before anything else.
+        self.cluster_of_new_infra_env(params.cluster_id).await?;
         let (name, cluster_id) = (params.name.clone(), params.cluster_id);
-        let mut image = self.new_image_source(params, architecture);
+        let mut image = self.new_image_source(params, cpu_architecture);
         let warnings = self.check_in_background(&image, &ImageSource::default(), PullSecretOf::New).await?;
         image.static_network_config = static_network::sorted(image.static_network_config);
-        let os_image = self.os_image(&image.openshift_version, architecture).await?;
-        image.openshift_version.clone_from(&os_image.openshift_version);
-        image.os_image = os_image.openshift_version;
-        if let Some(cluster) = &cluster {
-            self.check_fits(cluster, &image, architecture)?;
-        }
         let id = self.settings().infra_env_id.unwrap_or_else(InfraEnvId::fresh);
         let now = Micros::now();
         let record = InfraEnvRecord {
@@ -54,7 +48,7 @@ impl Inventory {
             user_name: "admin".to_owned(),
             email_domain: "Unknown".to_owned(),
             cluster_id,
-            cpu_architecture: architecture,
+            cpu_architecture,
             image,
             image_generation: 1,
             image_changed_at: now,
@@ -64,24 +58,47 @@ impl Inventory {
             created_at: now,
             updated_at: now,
         };
-        self.records()
-            .change(|| async {
-                let mut change = Change::new();
-                // Only an id that is set can be there already.
-                if self.records().store().is_there(record.key()).await? {
-                    return Err(Refusal::conflict(format!("there is an infra-env {id}")));
-                }
-                change.insert(&record);
-                if let Some(cluster) = &cluster {
-                    change.require(cluster);
-                }
-                change.tell(event::registered(&record));
-                change.tell(event::image_updated(&record));
-                warnings.iter().for_each(|warning| change.tell(event::network_warning(&record, warning)));
-                Ok((change, ()))
-            })
-            .await?;
-        Ok(record)
+        self.records().change(|| self.attempt_registration(record.clone(), &warnings)).await
+    }
+
+    /// Finds what the infra-env is a part of and what it boots, which may go at any time.
+    async fn attempt_registration(
+        &self,
+        mut record: InfraEnvRecord,
+        warnings: &[Finding],
+    ) -> Result<(Change, InfraEnvRecord), Refusal> {
+        let mut change = Change::new();
+        let cluster = self.cluster_of_new_infra_env(record.cluster_id).await?;
+        let os_image = self.os_image(&record.image.openshift_version, record.cpu_architecture).await?;
+        record.image.openshift_version.clone_from(&os_image.openshift_version);
+        record.image.os_image = os_image.openshift_version;
+        if let Some(cluster) = &cluster {
+            self.check_fits(cluster, &record.image, record.cpu_architecture)?;
+            change.require(cluster);
+        }
+        // Only an id that is set can be there already.
+        if self.records().store().is_there(record.key()).await? {
+            return Err(Refusal::conflict(format!("there is an infra-env {}", record.id)));
+        }
+        change.insert(&record);
+        change.tell(event::registered(&record));
+        change.tell(event::image_updated(&record));
+        warnings.iter().for_each(|warning| change.tell(event::network_warning(&record, warning)));
+        Ok((change, record))
+    }
+
+    /// The cluster that a new infra-env is to be part of, if there is to be one.
+    async fn cluster_of_new_infra_env(
+        &self,
+        id: Option<ClusterId>,
+    ) -> Result<Option<ClusterRecord>, Refusal> {
+        let cluster = self.cluster_of_infra_env(id).await?;
+        match id {
+            Some(id) if cluster.is_none() => {
+                Err(Refusal::not_found(format!("Cluster ID {id} does not exist")))
+            }
+            _ => Ok(cluster),
+        }
     }
 
     fn new_image_source(&self, params: InfraEnvCreateParams, architecture: CpuArchitecture) -> ImageSource {
