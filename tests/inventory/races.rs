@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use kindling::images::CpuArchitecture;
 use kindling::inventory::Inventory;
 use kindling::inventory::event::{EventPage, EventQuery};
-use kindling::inventory::infra_env::InfraEnvCreateParams;
+use kindling::inventory::infra_env::{InfraEnvCreateParams, InfraEnvUpdateParams};
 use kindling::inventory::store::{Changes, Filter, Key, Kind, Outcome, Row, Store, StoreError};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -90,6 +91,21 @@ fn infra_env(more: &Value) -> InfraEnvCreateParams {
     serde_json::from_value(body).unwrap()
 }
 
+fn changes(body: Value) -> InfraEnvUpdateParams {
+    serde_json::from_value(body).unwrap()
+}
+
+async fn add_image(service: &Service) {
+    let image = json!({"openshift_version": "4.99", "cpu_architecture": "x86_64", "url": "http://mirror.example/live.iso", "version": "9.9"});
+    service.post("/v2/os-images", &image).await.expect(201);
+}
+
+async fn remove_image(inventory: Inventory) {
+    inventory.remove_os_image("4.99", CpuArchitecture::X86_64).await.unwrap();
+}
+
+const NO_IMAGE: &str = "No OS image for Openshift version 4.99 and architecture x86_64: ";
+
 #[test]
 fn an_infra_env_of_a_cluster_that_goes_is_refused_as_of_one_that_never_was() {
     on_each_database(async |service| {
@@ -103,5 +119,63 @@ fn an_infra_env_of_a_cluster_that_goes_is_refused_as_of_one_that_never_was() {
             (refusal.status().as_u16(), refusal.reason()),
             (404, &*format!("Cluster ID {id} does not exist"))
         );
+    });
+}
+
+#[test]
+fn an_image_that_goes_is_in_no_infra_env_that_is_made_meanwhile() {
+    on_each_database(async |service| {
+        add_image(service).await;
+        let params = infra_env(&json!({"openshift_version": "4.99"}));
+        let refusal =
+            interrupted(service, remove_image).register_infra_env(params.clone()).await.unwrap_err();
+        assert_eq!(refusal.status().as_u16(), 400);
+        assert!(refusal.reason().starts_with(NO_IMAGE), "{refusal}");
+
+        add_image(service).await;
+        let remover = interrupted(service, async move |one| {
+            one.register_infra_env(params).await.unwrap();
+        });
+        let refusal = remover.remove_os_image("4.99", CpuArchitecture::X86_64).await.unwrap_err();
+        assert_eq!(refusal.status().as_u16(), 409, "{refusal}");
+    });
+}
+
+#[test]
+fn an_image_that_goes_is_in_no_infra_env_that_changes_meanwhile() {
+    on_each_database(async |service| {
+        add_image(service).await;
+        let made = service
+            .inventory
+            .register_infra_env(infra_env(&json!({"openshift_version": "4.18"})))
+            .await
+            .unwrap();
+        let other = || changes(json!({"openshift_version": "4.99"}));
+        let refusal =
+            interrupted(service, remove_image).update_infra_env(made.id, other()).await.unwrap_err();
+        assert_eq!(refusal.status().as_u16(), 400);
+        assert!(refusal.reason().starts_with(NO_IMAGE), "{refusal}");
+
+        add_image(service).await;
+        let remover = interrupted(service, async move |one| {
+            one.update_infra_env(made.id, other()).await.unwrap();
+        });
+        let refusal = remover.remove_os_image("4.99", CpuArchitecture::X86_64).await.unwrap_err();
+        assert_eq!(refusal.status().as_u16(), 409, "{refusal}");
+    });
+}
+
+/// The records of an image are changed by whoever begins to use it: many of them at once must all succeed.
+#[test]
+fn many_infra_envs_take_up_an_image_at_once() {
+    on_each_database(async |service| {
+        add_image(service).await;
+        let made = futures_util::future::join_all((0..12).map(async |_| {
+            let params = infra_env(&json!({"openshift_version": "4.99"}));
+            service.inventory.register_infra_env(params).await
+        }));
+        for made in made.await {
+            assert_eq!(made.unwrap().openshift_version, "4.99");
+        }
     });
 }

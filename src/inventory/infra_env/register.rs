@@ -70,6 +70,7 @@ impl Inventory {
         let mut change = Change::new();
         let cluster = self.cluster_of_new_infra_env(record.cluster_id).await?;
         let os_image = self.os_image(&record.image.openshift_version, record.cpu_architecture).await?;
+        self.take_up_os_image(&mut change, &os_image).await?;
         record.image.openshift_version.clone_from(&os_image.openshift_version);
         record.image.os_image = os_image.openshift_version;
         if let Some(cluster) = &cluster {

@@ -48,6 +48,10 @@ impl Inventory {
                     return Ok((change, before.view(self.settings())));
                 }
                 let os_image = self.os_image(&image.openshift_version, before.cpu_architecture).await?;
+                // As long as it has an image, nobody takes that away.
+                if os_image.openshift_version != before.image.os_image {
+                    self.take_up_os_image(&mut change, &os_image).await?;
+                }
                 image.os_image = os_image.openshift_version;
                 if let Some(cluster) = self.cluster_of_infra_env(before.cluster_id).await? {
                     self.check_fits(&cluster, &image, before.cpu_architecture)?;

@@ -194,6 +194,25 @@ impl Inventory {
             .await
     }
 
+    /// Notes with a change that an infra-env begins to use an image. It fails if somebody takes the image away meanwhile,
+    /// and who takes it away then looks for infra-envs once more: the record is another one afterwards.
+    pub(in crate::inventory) async fn take_up_os_image(
+        &self,
+        change: &mut Change,
+        image: &OsImage,
+    ) -> Result<(), Refusal> {
+        if self.is_configured(&image.openshift_version, image.cpu_architecture) {
+            return Ok(());
+        }
+        let record = OsImageRecord(image.clone());
+        match self.records().find::<OsImageRecord>(None, record.id()).await? {
+            Some(stored) => change.replace(&stored.record, stored.generation),
+            // It went just now: the change is to be planned anew.
+            None => change.require(&record),
+        }
+        Ok(())
+    }
+
     fn is_configured(&self, version: &str, architecture: CpuArchitecture) -> bool {
         let images = self.catalogue().os_images();
         images
