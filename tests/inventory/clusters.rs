@@ -674,3 +674,24 @@ fn hosts_are_shown_in_full_listed_or_counted() {
         assert_eq!(listed[0]["hosts"][0]["progress_stages"], Value::Null);
     });
 }
+
+#[test]
+fn a_card_without_addresses_hides_no_network() {
+    on_each_database(async |service| {
+        let made = register(service, &json!({})).await;
+        let agent = Agent::known(service, "node-1").await;
+        let bind = format!("{}/actions/bind", agent.path());
+        service.post(&bind, &json!({"cluster_id": made["id"]})).await.expect(200);
+        agent.register().await.expect(201);
+        let mut machine = machine("node-1");
+        let cards = machine["interfaces"].as_array_mut().unwrap();
+        cards[0].as_object_mut().unwrap().remove("ipv6_addresses");
+        cards.push(json!({"name": "eth1", "type": "physical", "mac_address": "52:54:00:00:00:02"}));
+        agent.reply("inventory", &machine).await.expect(204);
+        let shown = service.get(&path(&made)).await.expect(200);
+        assert_eq!(shown["host_networks"], json!([{"cidr": "192.168.1.0/24", "host_ids": [agent.id]}]));
+        agent.reply("inventory", &json!({"hostname": "node-1"})).await.expect(204);
+        let shown = service.get(&path(&made)).await.expect(200);
+        assert_eq!(shown["host_networks"], json!([]));
+    });
+}

@@ -46,29 +46,41 @@ pub(super) async fn of_cluster(
     Ok(Hosts { views: hosts.iter().map(view).collect(), networks: networks(&hosts), counts })
 }
 
-/// What of a machine says which networks it is in.
-#[derive(Debug, Default, Deserialize)]
+/// What of a machine says which networks it is in. A list that is not there is null.
+#[derive(Debug, Deserialize)]
 struct Machine {
-    #[serde(default)]
-    interfaces: Vec<Interface>,
+    interfaces: Option<Vec<Interface>>,
 }
 
 #[derive(Debug, Deserialize)]
 struct Interface {
-    #[serde(default)]
-    ipv4_addresses: Vec<String>,
-    #[serde(default)]
-    ipv6_addresses: Vec<String>,
+    ipv4_addresses: Option<Vec<String>>,
+    ipv6_addresses: Option<Vec<String>>,
+}
+
+/// The addresses that a host says it has.
+fn addresses(host: &Host) -> Vec<String> {
+    if host.inventory.is_empty() {
+        return Vec::new();
+    }
+    match serde_json::from_str::<Machine>(&host.inventory) {
+        Ok(machine) => {
+            let lists = |one: Interface| [one.ipv4_addresses, one.ipv6_addresses];
+            machine.interfaces.into_iter().flatten().flat_map(lists).flatten().flatten().collect()
+        }
+        Err(error) => {
+            let (host, infra_env) = (host.id, host.infra_env_id);
+            tracing::error!(%host, %infra_env, %error, "the inventory of a host cannot be read");
+            Vec::new()
+        }
+    }
 }
 
 /// The networks that hosts say they are in.
 fn networks(hosts: &[Host]) -> Vec<HostNetwork> {
     let mut found = BTreeMap::<String, BTreeSet<HostId>>::new();
     for host in hosts {
-        let machine: Machine = serde_json::from_str(&host.inventory).unwrap_or_default();
-        let addresses =
-            machine.interfaces.iter().flat_map(|one| one.ipv4_addresses.iter().chain(&one.ipv6_addresses));
-        for network in addresses.filter_map(|address| Subnet::around(address)) {
+        for network in addresses(host).iter().filter_map(|address| Subnet::around(address)) {
             found.entry(network.0).or_default().insert(host.id);
         }
     }
