@@ -705,3 +705,27 @@ fn an_id_that_is_set_is_given_once() {
         },
     );
 }
+
+#[test]
+fn no_file_tells_of_a_change_that_is_still_to_come() {
+    on_each_database(async |service| {
+        let hosts = json!([host("52:54:00:00:00:01", "192.0.2.1")]);
+        let made = register(service, &json!({"static_network_config": hosts})).await;
+        for key in [KEY, "", KEY, ""] {
+            service.patch(&path(&made), &json!({"ssh_authorized_key": key})).await.expect(201);
+        }
+        for place in ["downloads/files?file_name=discovery.ign", "downloads/minimal-initrd"] {
+            let url = format!("{}/{place}", path(&made));
+            let answer = service.get(&url).await;
+            assert_eq!(answer.status, 200);
+            let time =
+                |name: &str| chrono::DateTime::parse_from_rfc2822(answer.header(name).unwrap()).unwrap();
+            assert!(time("last-modified") <= time("date"), "{:?}", answer.headers);
+            // What is told is not yet the time of the change, and so no proof of having its result.
+            let known = service.request(Method::GET, &url);
+            let known =
+                send(known.header("if-modified-since", answer.header("last-modified").unwrap())).await;
+            assert_eq!(known.status, 200);
+        }
+    });
+}

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, Utc};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -281,7 +282,8 @@ async fn preflight(
 /// A file as an answer: whole, or only word that the client has it already.
 fn attachment(file: &File, request: &HeaderMap) -> Response {
     let etag = file.etag();
-    let changed_at = file.changed_at.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    let date = |time: DateTime<Utc>| time.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    let changed_at = date(file.changed_at);
     let known = match request.get(header::IF_NONE_MATCH).map(|value| value.to_str().unwrap_or_default()) {
         Some(tags) => tags == "*" || tags.split(',').any(|tag| tag.trim().trim_start_matches("W/") == etag),
         None => request
@@ -298,7 +300,9 @@ fn attachment(file: &File, request: &HeaderMap) -> Response {
         }
     };
     set(header::ETAG, &etag);
-    set(header::LAST_MODIFIED, &changed_at);
+    // The time of a change may be ahead of the clock. No answer may tell of one that is still to come (RFC 9110, 8.8.2.1);
+    // the condition goes by the true time.
+    set(header::LAST_MODIFIED, &date(file.changed_at.min(Utc::now())));
     // A file may hold secrets: what caches it on the way must ask again each time.
     set(header::CACHE_CONTROL, "private, no-cache");
     if !known {
