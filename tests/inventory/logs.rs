@@ -5,6 +5,7 @@ use futures_util::stream;
 use reqwest::multipart::{Form, Part};
 use reqwest::{Body, Method};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use uuid::Uuid;
 
 use crate::agent::{Agent, infra_env};
@@ -223,5 +224,28 @@ fn names_of_hosts_cannot_break_out_of_headers_and_archives() {
         let files = untar(fetch(service, &cluster, "").await.text.as_bytes());
         assert!(files[0].0.len() <= 100 && !files[0].0.contains('/'), "{files:?}");
         let _: Value = agent.host().await;
+    });
+}
+
+#[test]
+fn logs_that_break_off_are_the_fault_of_who_sends_them() {
+    on_each_database(async |service| {
+        let (cluster, _) = with_host(service).await;
+        let url = service.url("");
+        let address = url.strip_prefix("http://").unwrap();
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let part = "--b\r\nContent-Disposition: form-data; name=\"upfile\"; filename=\"a\"\r\n\r\nhalf";
+        let request = format!(
+            "POST {}/v2/clusters/{cluster}/logs?logs_type=controller HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+             Content-Type: multipart/form-data; boundary=b\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{part}\r\nno length\r\n",
+            kindling::inventory::Settings::API,
+            part.len()
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+        assert!(answer.contains("the logs broke off"), "{answer}");
+        fetch(service, &cluster, "logs_type=controller").await.refused(409);
     });
 }

@@ -103,5 +103,9 @@ async fn write(inventory: &Inventory, path: &FilePath, mut form: Multipart) -> R
 }
 
 fn unreadable(error: &MultipartError) -> Refusal {
+    if error.status().is_server_error() {
+        // What it could not read is the body, which the client did not send to its end.
+        return Refusal::malformed(format!("the logs broke off: {}", error.body_text()));
+    }
     Refusal::at_gate(error.status(), error.body_text())
 }
