@@ -387,6 +387,8 @@ fn a_change_of_the_image_counts_and_nothing_else_does() {
         for nothing in [
             json!({}),
             json!({"pull_secret": "", "openshift_version": "", "proxy": {}, "ssh_authorized_key": null}),
+            json!({"image_type": ""}),
+            json!({"type": ""}),
             json!({"static_network_config": [host("52:54:00:00:00:02", "192.0.2.2"), host("52:54:00:00:00:01", "192.0.2.1")]}),
         ] {
             service.patch(&url, &nothing).await.expect(201);

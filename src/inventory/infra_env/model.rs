@@ -249,7 +249,7 @@ pub struct InfraEnvUpdateParams {
     pub static_network_config: Option<Vec<HostStaticNetwork>>,
     /// The address of the machine that the others of a disconnected cluster meet at; none if empty.
     pub rendezvous_ip: Option<String>,
-    /// The kind of image.
+    /// The kind of image; left as it is if empty.
     pub image_type: Option<ImageType>,
     /// What shall be otherwise in the Ignition config, as JSON in a string; nothing if empty.
     pub ignition_config_override: Option<String>,
@@ -294,6 +294,9 @@ fn accept_what_was_shown(body: &mut Value) {
         && !map.contains_key("image_type")
     {
         map.insert("image_type".to_owned(), image_type);
+    }
+    if map.get("image_type").and_then(Value::as_str) == Some("") {
+        map.shift_remove("image_type");
     }
     for key in ["static_network_config", "kernel_arguments"] {
         let Some(list) = map.get_mut(key) else { continue };
