@@ -708,6 +708,26 @@ fn an_id_that_is_set_is_given_once() {
     );
 }
 
+
+#[test]
+fn an_argument_without_a_value_adds_nothing() {
+    on_each_database(async |service| {
+        let arguments =
+            json!([{"operation": "append"}, {"operation": "append", "value": "p1"}, {"operation": "append"}]);
+        let made = register(service, &json!({"kernel_arguments": arguments})).await;
+        let shown: Value = serde_json::from_str(made["kernel_arguments"].as_str().unwrap()).unwrap();
+        assert_eq!(shown, arguments);
+        let script = file(service, &made, "file_name=ipxe-script").await;
+        assert_eq!(script.status, 200, "{}", script.text);
+        assert!(script.text.contains(" p1\nboot\n"), "{}", script.text);
+        assert_eq!(service.patch(&path(&made), &made).await.expect(201), made);
+        let only = json!({"kernel_arguments": [{"operation": "append"}]});
+        service.patch(&path(&made), &only).await.expect(201);
+        let script = file(service, &made, "file_name=ipxe-script").await;
+        assert!(!script.text.contains(" \nboot") && !script.text.contains("p1"), "{}", script.text);
+    });
+}
+
 #[test]
 fn no_file_tells_of_a_change_that_is_still_to_come() {
     on_each_database(async |service| {

@@ -75,7 +75,9 @@ impl ImageSource {
 
     /// The changes of the kernel arguments.
     pub(super) fn kernel_arguments(&self) -> Result<KernelArguments, InputError> {
-        let json = serde_json::to_string(&self.kernel_arguments).unwrap_or_default();
+        // An argument without a value adds nothing to a command line.
+        let arguments: Vec<_> = self.kernel_arguments.iter().filter(|one| !one.value.is_empty()).collect();
+        let json = serde_json::to_string(&arguments).unwrap_or_default();
         KernelArguments::parse(&json)
     }
 }

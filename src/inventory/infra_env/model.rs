@@ -148,7 +148,7 @@ pub struct KernelArgument {
     /// What is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<KernelArgumentOperation>,
-    /// The argument.
+    /// The argument. Without it, nothing is done.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schema(required = false, pattern = r#"^(?:(?:[^ \t\n\r"]+)|(?:"[^"]*"))+$"#)]
     pub value: String,
