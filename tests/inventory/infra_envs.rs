@@ -125,7 +125,7 @@ fn what_a_get_shows_a_patch_takes() {
 }
 
 /// Each body, with the status and how the reason begins.
-const REFUSED: [(&str, &str); 39] = [
+const REFUSED: [(&str, &str); 40] = [
     (
         r#"{"pull_secret": " "}"#,
         "pull secret for new infraEnv is invalid: pull secret must be a well-formed JSON",
@@ -166,6 +166,10 @@ const REFUSED: [(&str, &str); 39] = [
     (
         r#"{"network_discovery_delay_seconds": -1}"#,
         "network_discovery_delay_seconds in body should be greater than or equal to 0",
+    ),
+    (
+        r#"{"network_discovery_delay_seconds": 4294967296}"#,
+        "network_discovery_delay_seconds in body should be less than or equal to 4294967295",
     ),
     (
         r#"{"image_type": "iso"}"#,
@@ -708,6 +712,24 @@ fn an_id_that_is_set_is_given_once() {
     );
 }
 
+#[test]
+fn a_delay_has_bounds_and_is_kept_up_to_them() {
+    on_each_database(async |service| {
+        let made = register(service, &json!({"network_discovery_delay_seconds": u32::MAX})).await;
+        assert_eq!(made["network_discovery_delay_seconds"], u32::MAX);
+        for (delay, bound) in [
+            (i64::from(u32::MAX) + 1, "less than or equal to 4294967295"),
+            (-1, "greater than or equal to 0"),
+        ] {
+            let answer =
+                service.patch(&path(&made), &json!({"network_discovery_delay_seconds": delay})).await;
+            assert_eq!(
+                answer.refused(400),
+                format!("network_discovery_delay_seconds in body should be {bound}")
+            );
+        }
+    });
+}
 
 #[test]
 fn an_argument_without_a_value_adds_nothing() {

@@ -192,7 +192,7 @@ pub struct InfraEnvCreateParams {
     #[schema(max_length = 65535)]
     pub additional_trust_bundle: Option<String>,
     /// How long a machine waits before it looks at its network.
-    #[schema(minimum = 0)]
+    #[schema(minimum = 0, maximum = 4_294_967_295_u32)]
     pub network_discovery_delay_seconds: Option<i64>,
 }
 
@@ -261,7 +261,7 @@ pub struct InfraEnvUpdateParams {
     /// The version whose live image its machines boot; left as it is if empty.
     pub openshift_version: Option<String>,
     /// How long a machine waits before it looks at its network.
-    #[schema(minimum = 0)]
+    #[schema(minimum = 0, maximum = 4_294_967_295_u32)]
     pub network_discovery_delay_seconds: Option<i64>,
 }
 
