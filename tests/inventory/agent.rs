@@ -414,6 +414,7 @@ fn hostile_reports_are_refused_or_kept() {
             r#"{"cpu": {"count": 9223372036854775808}}"#.to_owned(),
             r#"{"memory": []}"#.to_owned(),
             r#"{"hostname": 1}"#.to_owned(),
+            r#"{"hostname": "a\u0000b"}"#.to_owned(),
             format!(r#"{{"disks": [{}]}}"#, vec!["{}"; 20_000].join(",")),
             format!(r#"{{"hostname": "{}"}}"#, "x".repeat(9 << 20)),
         ];
@@ -428,7 +429,7 @@ fn hostile_reports_are_refused_or_kept() {
             // What nobody knows is passed over, however deep it is.
             deep,
             r#"{"cpu": null, "disks": null, "interfaces": [], "hostname": null}"#.to_owned(),
-            r#"{"hostname": "a\u0000b", "cpu": {"count": -9223372036854775808}, "memory": {"physical_bytes": 9223372036854775807}}"#.to_owned(),
+            r#"{"hostname": "a\\u0000b", "cpu": {"count": -9223372036854775808}, "memory": {"physical_bytes": 9223372036854775807}}"#.to_owned(),
             format!(r#"{{"hostname": "{}"}}"#, "x".repeat(7 << 20)),
             format!(r#"{{"disks": [{}]}}"#, vec!["{}"; 16_000].join(",")),
         ];

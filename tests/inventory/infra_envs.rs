@@ -773,3 +773,30 @@ fn no_file_tells_of_a_change_that_is_still_to_come() {
         }
     });
 }
+
+#[test]
+fn a_nul_is_in_no_text() {
+    on_each_database(async |service| {
+        let reason = |place: &str| format!("{place} in body must not have a NUL");
+        let made = register(service, &json!({})).await;
+        let answer = service.post("/v2/infra-envs", &body(&json!({"name": "a\0b"}))).await;
+        assert_eq!(answer.refused(400), reason("name"));
+        let arguments = json!({"kernel_arguments": [{"operation": "append", "value": "a"}, {"operation": "append", "value": "a\0"}]});
+        let answer = service.patch(&path(&made), &arguments).await;
+        assert_eq!(answer.refused(400), reason("kernel_arguments.1.value"));
+        let answer =
+            service.post("/v2/clusters", &body(&json!({"name": "a\0b", "openshift_version": "4.18"}))).await;
+        assert!(answer.refused(400).starts_with("name in body "), "{}", answer.text);
+        let cluster = body(&json!({"openshift_version": "4.18", "tags": "a\0b"}));
+        assert_eq!(service.post("/v2/clusters", &cluster).await.refused(400), reason("tags"));
+        let hosts = format!("{}/hosts", path(&made));
+        let host =
+            json!({"host_id": "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11", "discovery_agent_version": "\0"});
+        assert_eq!(service.post(&hosts, &host).await.refused(400), reason("discovery_agent_version"));
+        let request =
+            service.request(Method::POST, "/v2/infra-envs").header("content-type", "application/json");
+        let behind = format!("{} \"\\u0000\"", body(&json!({"name": "\\u0000"})));
+        let made = send(request.body(behind)).await.expect(201);
+        assert_eq!(made["name"], "\\u0000", "only what is read counts, and a backslash may be one");
+    });
+}

@@ -25,7 +25,24 @@ pub(super) fn read<T: DeserializeOwned>(what: &str, report: &str) -> Result<T, R
             "{what}: {length} bytes are more than the {MOST_REPORT} that may be"
         )));
     }
+    if has_nul(report) {
+        return Err(Refusal::bad(format!("{what}: a text must not have a NUL")));
+    }
     serde_json::from_str(report).map_err(|error| Refusal::bad(format!("{what}: {error}")))
+}
+
+/// Whether a text of JSON has a NUL, which can only be there with an escape.
+fn has_nul(json: &str) -> bool {
+    let mut rest = json;
+    while let Some((_, escape)) = rest.split_once('\\') {
+        if escape.starts_with("u0000") {
+            return true;
+        }
+        let mut after = escape.chars();
+        after.next();
+        rest = after.as_str();
+    }
+    false
 }
 
 /// Writes what was read.
@@ -337,6 +354,18 @@ mod tests {
         read::<NtpReport>("ntp", &items(MOST_ITEMS)).unwrap();
         let refusal = read::<NtpReport>("ntp", &items(MOST_ITEMS + 1)).unwrap_err();
         assert!(refusal.reason().contains("invalid length 16385"), "{refusal}");
+    }
+
+    #[test]
+    fn no_text_has_a_nul() {
+        for (text, is_taken) in [
+            (r#"{"ntp_sources": [{"source_name": "\u0000"}]}"#, false),
+            (r#"{"ntp_sources": [{"source_name": "\\\u0000"}]}"#, false),
+            (r#"{"\u0000": 1}"#, false),
+            (r#"{"ntp_sources": [{"source_name": "\\u0000 \n\u0001"}]}"#, true),
+        ] {
+            assert_eq!(read::<NtpReport>("ntp", text).is_ok(), is_taken, "{text}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::schema::{Fault, Schemas, UnknownKeys};
+use super::schema::{Fault, Schemas, UnknownKeys, join, shown};
 use crate::inventory::{Inventory, Refusal};
 
 /// A value that comes as the body of a request.
@@ -100,5 +100,27 @@ fn read<T: RequestBody>(bytes: &[u8], unknown: UnknownKeys) -> Result<T, Refusal
         Fault::Form(reason) => parsing(reason),
         Fault::Value(message) => Refusal::malformed(message),
     })?;
+    if let Some(place) = place_of_nul(&value) {
+        return Err(Refusal::malformed(format!("{} in body must not have a NUL", shown(&place))));
+    }
     serde_json::from_value(value).map_err(|error| parsing(error.to_string()))
+}
+
+/// Where a text with a NUL is: no database, no log and no machine takes all of it.
+fn place_of_nul(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => text.contains('\0').then(String::new),
+        Value::Array(items) => items.iter().enumerate().find_map(|(index, item)| {
+            let place = place_of_nul(item)?;
+            Some(join(&index.to_string(), &place))
+        }),
+        Value::Object(map) => map.iter().find_map(|(key, item)| {
+            if key.contains('\0') {
+                return Some(key.escape_debug().to_string());
+            }
+            let place = place_of_nul(item)?;
+            Some(join(key, &place))
+        }),
+        _ => None,
+    }
 }

@@ -234,11 +234,13 @@ fn main_type(schema_type: &SchemaType) -> Option<Type> {
     }
 }
 
-fn join(path: &str, step: &str) -> String {
-    if path.is_empty() { step.to_owned() } else { format!("{path}.{step}") }
+/// A path within a body. Either part may be empty.
+pub(super) fn join(path: &str, step: &str) -> String {
+    if path.is_empty() || step.is_empty() { format!("{path}{step}") } else { format!("{path}.{step}") }
 }
 
-fn shown(path: &str) -> &str {
+/// A path as messages have it.
+pub(super) fn shown(path: &str) -> &str {
     if path.is_empty() { "the value" } else { path }
 }
 
