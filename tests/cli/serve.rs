@@ -318,6 +318,18 @@ fn a_signal_ends_it_in_order() {
 }
 
 #[test]
+fn without_live_images_it_says_so() {
+    let image = r#"[{"openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "418.94.1", "url": "http://127.0.0.1:1/a.iso"}]"#;
+    for (images, is_told) in [("", true), (image, false)] {
+        let scratch = Scratch::new();
+        let log = Server::start(&scratch, &[("OS_IMAGES", images)], &[]).end();
+        let warning = log.lines().find(|line| line.contains("OS_IMAGES (--os-images) is not set"));
+        assert_eq!(warning.is_some(), is_told, "{log}");
+        assert!(warning.is_none_or(|line| line.contains("WARN") && line.contains("/v2/os-images")), "{log}");
+    }
+}
+
+#[test]
 fn answers_are_packed_for_who_asks() {
     let scratch = Scratch::new();
     let server = Server::start(&scratch, &[("SELF_VERSION", &"v".repeat(1500))], &[]);

@@ -13,7 +13,7 @@ use super::value::switch;
 use crate::http::images::{Embedded, ImageInputs, ImageServer};
 use crate::images::OsImage;
 use crate::images::library::{Library, LibrarySettings, Trust, Unknown, When};
-use crate::inventory::{Inventory, Secret};
+use crate::inventory::{Inventory, Secret, Settings};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Live images")]
@@ -61,6 +61,13 @@ impl Images {
     /// The images of an inventory, and the server that serves them.
     pub(super) fn open(&self, inventory: &Inventory, data_dir: &Path) -> Result<ImageServer> {
         let images = inventory.catalogue().os_images().to_vec();
+        if images.is_empty() {
+            tracing::warn!(
+                "OS_IMAGES (--os-images) is not set: this service has no live image to serve, and infra-envs can only be \
+                 made of those that are added at {}/v2/os-images",
+                Settings::API
+            );
+        }
         let library = Library::open(self.settings(data_dir, When::OnFirstUse)?, images.clone())?;
         let inputs = Arc::new(Embedded::new(inventory.clone()));
         Ok(ImageServer::new(images, library, inputs, inventory.settings().image_service_base_url.clone()))
