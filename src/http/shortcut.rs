@@ -35,7 +35,11 @@ impl App {
 
     /// The answer of the routes.
     pub(super) async fn answer(mut self, request: Request<Body>) -> Response<Body> {
-        let Ok(response) = self.routes.call(request).await;
+        let Ok(mut response) = self.routes.call(request).await;
+        if response.status() == StatusCode::NO_CONTENT {
+            // The routes tell the length of every body, and this is none (RFC 9110, 8.6).
+            response.headers_mut().remove(header::CONTENT_LENGTH);
+        }
         response
     }
 

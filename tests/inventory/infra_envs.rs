@@ -515,7 +515,11 @@ fn without_networks_there_is_nothing_to_download() {
         let tar = file(service, &made, "file_name=static-network-config").await;
         assert_eq!((tar.status, tar.text.as_str()), (200, ""));
         assert_eq!(tar.header("content-disposition"), Some("attachment; filename=\"\""));
-        assert_eq!(service.get(&format!("{}/downloads/minimal-initrd", path(&made))).await.status, 204);
+        for method in [Method::GET, Method::HEAD] {
+            let initrd = service.request(method, &format!("{}/downloads/minimal-initrd", path(&made)));
+            let initrd = send(initrd).await;
+            assert_eq!((initrd.status, initrd.header("content-length")), (204, None));
+        }
     });
 }
 
