@@ -695,3 +695,23 @@ fn a_card_without_addresses_hides_no_network() {
         assert_eq!(shown["host_networks"], json!([]));
     });
 }
+
+#[test]
+fn secrets_end_with_their_cluster() {
+    on_each_database(async |service| {
+        let proxies =
+            json!({"http_proxy": "http://me:hidden@10.0.0.1:3128", "https_proxy": "http://10.0.0.1:3128"});
+        let made = register(service, &proxies).await;
+        service.delete(&path(&made)).await.expect(204);
+        let id = made["id"].as_str().unwrap().parse().unwrap();
+        let stored: Option<Stored<ClusterRecord>> = service.inventory.records().find(None, id).await.unwrap();
+        let document = serde_json::to_string(&stored.unwrap().record).unwrap();
+        for secret in ["dXNlcjpwYXNz", "hidden"] {
+            assert!(!document.contains(secret), "{document}");
+        }
+        let request = service.request(Method::GET, &path(&made)).header("get_unregistered_clusters", "true");
+        let shown = send(request).await.expect(200);
+        assert_eq!((&shown["name"], &shown["https_proxy"]), (&made["name"], &made["https_proxy"]));
+        assert_eq!(shown["http_proxy"], "http://10.0.0.1:3128");
+    });
+}

@@ -2,7 +2,7 @@
 
 use kindling::inventory::host::{HostRecord, HostStage, HostStatus};
 use kindling::inventory::id::{HostId, InfraEnvId};
-use kindling::inventory::store::Change;
+use kindling::inventory::store::{Change, Stored};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -628,5 +628,26 @@ fn what_installs_is_refused_and_not_pretended() {
             assert!(body["reason"].as_str().unwrap().ends_with("this service does not install"), "{body}");
         }
         assert_eq!(agent.status().await, "known");
+    });
+}
+
+#[test]
+fn secrets_end_with_their_host() {
+    on_each_database(async |service| {
+        let agent = Agent::known(service, "node-1").await;
+        let change = json!({
+            "ignition_endpoint_token": "secret-token",
+            "ignition_endpoint_http_headers": [{"key": "X-A", "value": "secret-header"}],
+        });
+        service.patch(&agent.path(), &change).await.expect(201);
+        let config = r#"{"ignition": {"version": "3.1.0"}, "storage": {"files": [{"path": "/k", "contents": {"source": "data:,secret-file"}}]}}"#;
+        let path = format!("{}/ignition", agent.path());
+        service.patch(&path, &json!({"config": config})).await.expect(201);
+        service.delete(&agent.path()).await.expect(204);
+        let (parent, id) = (agent.infra_env.parse().unwrap(), agent.id.parse().unwrap());
+        let stored: Option<Stored<HostRecord>> =
+            service.inventory.records().find(Some(parent), id).await.unwrap();
+        let document = serde_json::to_string(&stored.unwrap().record).unwrap();
+        assert!(!document.contains("secret-"), "{document}");
     });
 }

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use futures_util::stream;
+use kindling::inventory::files::FilePath;
 use reqwest::multipart::{Form, Part};
 use reqwest::{Body, Method};
 use serde_json::{Value, json};
@@ -247,5 +248,65 @@ fn logs_that_break_off_are_the_fault_of_who_sends_them() {
         assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
         assert!(answer.contains("the logs broke off"), "{answer}");
         fetch(service, &cluster, "logs_type=controller").await.refused(409);
+    });
+}
+
+/// How many files there are of a cluster.
+async fn files(service: &Service, cluster: &str) -> usize {
+    let folder = FilePath::of(["clusters", cluster]).unwrap();
+    service.inventory.files().list(&folder).await.unwrap().len()
+}
+
+#[test]
+fn logs_go_with_their_host_and_with_their_cluster() {
+    on_each_database(async |service| {
+        let (cluster, one) = with_host(service).await;
+        let (other, _) = with_host(service).await;
+        let two = Agent::of(service, &one.infra_env);
+        two.register().await.expect(201);
+        for agent in [&one, &two] {
+            let query = format!("logs_type=host&host_id={}", agent.id);
+            upload(service, &cluster, &query, file(b"x")).await.expect(204);
+        }
+        for cluster in [&cluster, &other] {
+            upload(service, cluster, "logs_type=controller", file(b"x")).await.expect(204);
+        }
+        assert_eq!(files(service, &cluster).await, 3);
+        service.delete(&two.path()).await.expect(204);
+        assert_eq!(files(service, &cluster).await, 2);
+        service.delete(&format!("/v2/clusters/{cluster}")).await.expect(204);
+        assert_eq!((files(service, &cluster).await, files(service, &other).await), (0, 1));
+    });
+}
+
+#[test]
+fn logs_that_come_while_their_cluster_goes_are_not_kept() {
+    on_each_database(async |service| {
+        for of_host in [false, true] {
+            let (cluster, agent) = with_host(service).await;
+            let query = if of_host { format!("host&host_id={}", agent.id) } else { "controller".to_owned() };
+            let url = service.url("");
+            let address = url.strip_prefix("http://").unwrap();
+            let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+            let form = "--b\r\nContent-Disposition: form-data; name=\"upfile\"; filename=\"a\"\r\n\r\nx\r\n--b--\r\n";
+            let head = format!(
+                "POST {}/v2/clusters/{cluster}/logs?logs_type={query} HTTP/1.1\r\nHost: {address}\r\n\
+                 Connection: close\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: {}\r\n\
+                 Expect: 100-continue\r\n\r\n",
+                kindling::inventory::Settings::API,
+                form.len()
+            );
+            stream.write_all(head.as_bytes()).await.unwrap();
+            // The body is asked for once the cluster was found.
+            let mut asked = [0; 25];
+            stream.read_exact(&mut asked).await.unwrap();
+            assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n");
+            service.delete(&format!("/v2/clusters/{cluster}")).await.expect(204);
+            stream.write_all(form.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
+            assert_eq!(files(service, &cluster).await, 0);
+        }
     });
 }

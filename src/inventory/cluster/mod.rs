@@ -30,9 +30,10 @@ pub(crate) use routes::routes;
 
 use super::id::ClusterId;
 use super::infra_env::NOT_FOUND;
+use super::rules::without_password;
 use super::store::{Change, Filter, Kind, Record, Stored};
 use super::time::Micros;
-use super::{Inventory, Refusal};
+use super::{Inventory, Refusal, Secret, logs};
 
 /// Which clusters.
 #[derive(Clone, Debug, Default)]
@@ -198,10 +199,12 @@ impl Inventory {
                 Ok((change, ()))
             })
             .await;
-        if let Err(refusal) = &done
-            && refusal.status() == StatusCode::CONFLICT
-        {
-            self.records().tell(event::deregister_failed(id, refusal)).await?;
+        match &done {
+            Ok(()) => logs::delete_of_cluster(self, id).await,
+            Err(refusal) if refusal.status() == StatusCode::CONFLICT => {
+                self.records().tell(event::deregister_failed(id, refusal)).await?;
+            }
+            Err(_) => {}
         }
         done
     }
@@ -212,7 +215,7 @@ impl Inventory {
     }
 }
 
-/// A cluster as it is kept after its end: without what is a record of its own elsewhere.
+/// A cluster as it is kept after its end: without what is a record of its own elsewhere, and without secrets.
 fn deleted(record: ClusterRecord) -> ClusterRecord {
     let now = Micros::now();
     let spec = ClusterSpec {
@@ -222,6 +225,9 @@ fn deleted(record: ClusterRecord) -> ClusterRecord {
         api_vips: Vec::new(),
         ingress_vips: Vec::new(),
         olm_operators: Vec::new(),
+        http_proxy: without_password(&record.spec.http_proxy),
+        https_proxy: without_password(&record.spec.https_proxy),
+        pull_secret: Secret::default(),
         ..record.spec
     };
     ClusterRecord { spec, updated_at: now, deleted_at: Some(now), ..record }

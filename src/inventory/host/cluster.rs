@@ -3,13 +3,13 @@
 use super::journal::Journal;
 use super::membership::leave;
 use super::place::Place;
-use super::record::HostRecord;
+use super::record::{Choices, HostRecord};
 use crate::inventory::cluster::{ClusterKind, ClusterRecord, ClusterStatus};
 use crate::inventory::event::Severity;
 use crate::inventory::id::{ClusterId, HostId, InfraEnvId};
 use crate::inventory::infra_env::InfraEnvRecord;
 use crate::inventory::store::{Change, Filter, Kind, Record, Records, Stored};
-use crate::inventory::{Inventory, Refusal};
+use crate::inventory::{Inventory, Refusal, Secret};
 
 /// The cluster of an id, if it is there.
 pub(super) async fn find_cluster(records: &Records, id: ClusterId) -> Result<Option<ClusterRecord>, Refusal> {
@@ -100,9 +100,16 @@ pub(crate) async fn release_hosts(
     Ok(())
 }
 
-/// A host goes. It is kept for a while.
+/// A host goes. It is kept for a while, without secrets.
 pub(super) fn deregister(host: &mut HostRecord, journal: &mut Journal) {
     host.deleted_at = Some(journal.micros());
+    host.choices = Choices {
+        ignition_config_overrides: String::new(),
+        ignition_endpoint_token: Secret::default(),
+        ignition_endpoint_http_headers: Vec::new(),
+        fencing_credentials: String::new(),
+        ..std::mem::take(&mut host.choices)
+    };
     let message = format!("Host {} deregistered", host.name());
     journal.tell_in_full(host, "host_deregistered", Severity::Info, message);
 }

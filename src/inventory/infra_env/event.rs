@@ -6,6 +6,7 @@ use super::record::InfraEnvRecord;
 use crate::inventory::Refusal;
 use crate::inventory::event::{Event, Severity};
 use crate::inventory::id::InfraEnvId;
+use crate::inventory::rules::without_password;
 
 pub(super) fn registered(record: &InfraEnvRecord) -> Event {
     Event::now("infra_env_registered", Severity::Info, "Registered infra env")
@@ -44,12 +45,4 @@ pub(super) fn network_warning(record: &InfraEnvRecord, finding: &Finding) -> Eve
     Event::now("infra_env_network_warning", Severity::Warning, format!("Static network: {finding}"))
         .of_infra_env(record.id)
         .of_cluster(record.cluster_id)
-}
-
-/// A URL without user and password.
-fn without_password(url: &str) -> String {
-    match (url.split_once("://"), url.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, place))) => format!("{scheme}://{place}"),
-        _ => url.to_owned(),
-    }
 }

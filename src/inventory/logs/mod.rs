@@ -4,9 +4,10 @@ mod download;
 mod routes;
 mod upload;
 
-use super::Refusal;
 use super::files::{FileError, FilePath};
+use super::host::HostRecord;
 use super::id::{ClusterId, HostId, InfraEnvId};
+use super::{Inventory, Refusal};
 
 pub(crate) use routes::routes;
 
@@ -22,6 +23,36 @@ fn path_of_host(cluster: ClusterId, infra_env: InfraEnvId, host: HostId) -> Resu
 /// Where the logs of a cluster's controller are kept.
 fn path_of_controller(cluster: ClusterId) -> Result<FilePath, Refusal> {
     Ok(FilePath::of(["clusters", &cluster.to_string(), "logs", "controller"])?)
+}
+
+/// Deletes all files of a cluster that is gone.
+pub(super) async fn delete_of_cluster(inventory: &Inventory, cluster: ClusterId) {
+    let files = inventory.files().clone();
+    until_done(async move { files.delete_folder(&FilePath::of(["clusters", &cluster.to_string()])?).await })
+        .await;
+}
+
+/// Deletes the logs of a host that is gone.
+pub(super) async fn delete_of_host(inventory: &Inventory, host: &HostRecord) {
+    let Some(cluster) = host.cluster_id else { return };
+    if let Ok(path) = path_of_host(cluster, host.infra_env_id, host.id) {
+        delete(inventory, path).await;
+    }
+}
+
+async fn delete(inventory: &Inventory, path: FilePath) {
+    let files = inventory.files().clone();
+    until_done(async move { files.delete(&path).await }).await;
+}
+
+/// Deletes files of what is gone, also if nobody waits any more. What is left over only takes room.
+async fn until_done(deletion: impl Future<Output = Result<(), FileError>> + Send + 'static) {
+    let deletion = async {
+        if let Err(error) = deletion.await {
+            tracing::error!(error = &error as &dyn std::error::Error, "files of what is gone stay");
+        }
+    };
+    let _ = tokio::spawn(deletion).await;
 }
 
 impl From<FileError> for Refusal {

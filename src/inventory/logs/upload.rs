@@ -3,7 +3,7 @@
 use axum::extract::multipart::{Multipart, MultipartError};
 use axum::http::StatusCode;
 
-use super::{MOST_LOGS, path_of_controller, path_of_host};
+use super::{MOST_LOGS, delete, path_of_controller, path_of_host};
 use crate::inventory::event::{Event, Severity};
 use crate::inventory::files::{FileError, FilePath};
 use crate::inventory::host;
@@ -48,17 +48,34 @@ impl Upload {
     /// Keeps them in place of those that came before.
     pub(super) async fn keep(self, inventory: &Inventory, body: Multipart) -> Result<(), Refusal> {
         inventory.stored_cluster(self.cluster).await?;
-        match self.sender {
+        let (path, noted) = match self.sender {
             Sender::Controller => {
-                write(inventory, &path_of_controller(self.cluster)?, body).await?;
-                self.note_controller(inventory).await
+                let path = path_of_controller(self.cluster)?;
+                write(inventory, &path, body).await?;
+                (path, self.note_controller(inventory).await)
             }
             Sender::Host(id, infra_env) => {
                 let host = host::find_in_cluster(inventory, self.cluster, id, infra_env).await?;
-                write(inventory, &path_of_host(self.cluster, host.infra_env_id, id)?, body).await?;
-                host::note_logs(inventory, host.infra_env_id, id, self.request).await
+                let path = path_of_host(self.cluster, host.infra_env_id, id)?;
+                write(inventory, &path, body).await?;
+                (path, self.note_host(inventory, id, host.infra_env_id).await)
             }
+        };
+        if noted.as_ref().is_err_and(|refusal| refusal.status() == StatusCode::NOT_FOUND) {
+            // Whose logs they are went while they came, and what was kept of it before.
+            delete(inventory, path).await;
         }
+        noted
+    }
+
+    async fn note_host(
+        self,
+        inventory: &Inventory,
+        id: HostId,
+        infra_env: InfraEnvId,
+    ) -> Result<(), Refusal> {
+        inventory.stored_cluster(self.cluster).await?;
+        host::note_logs(inventory, infra_env, id, self.request).await
     }
 
     async fn note_controller(self, inventory: &Inventory) -> Result<(), Refusal> {

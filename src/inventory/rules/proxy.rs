@@ -19,3 +19,11 @@ pub(crate) fn check_proxies(http: &str, https: &str, none_for: &str) -> Result<P
         Refusal::bad(format!("{prefix}{error}"))
     })
 }
+
+/// The URL of a proxy without user and password.
+pub(crate) fn without_password(url: &str) -> String {
+    match (url.split_once("://"), url.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, place))) => format!("{scheme}://{place}"),
+        _ => url.to_owned(),
+    }
+}

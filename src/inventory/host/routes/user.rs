@@ -18,7 +18,7 @@ use super::super::view::Shown;
 use crate::inventory::auth::{Caller, User};
 use crate::inventory::error::{Refusals, Reply};
 use crate::inventory::request::{Body, RequestId};
-use crate::inventory::{Inventory, Refusal};
+use crate::inventory::{Inventory, Refusal, logs};
 
 pub(super) fn routes() -> OpenApiRouter<Inventory> {
     OpenApiRouter::new()
@@ -91,7 +91,8 @@ async fn deregister_host(
         deregister(host, journal);
         Ok(())
     };
-    place.change(&inventory, request, go).await?;
+    let (host, ()) = place.change(&inventory, request, go).await?;
+    logs::delete_of_host(&inventory, &host).await;
     Ok(StatusCode::NO_CONTENT)
 }
 
