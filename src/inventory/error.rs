@@ -147,6 +147,7 @@ impl From<StoreError> for Refusal {
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let code = self.status.as_u16();
+        let is_unknown = self.status == StatusCode::UNAUTHORIZED;
         let is_later = self.status == StatusCode::SERVICE_UNAVAILABLE;
         let retry_after = self.retry_at.map_or(RETRY_AFTER, |at| (at - Utc::now()).num_seconds().max(1));
         let mut response = match self.shape {
@@ -163,6 +164,9 @@ impl IntoResponse for Refusal {
             ),
             Shape::Gate => json(self.status, &GateError { code, message: self.reason }),
         };
+        if is_unknown {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
         if is_later {
             response.headers_mut().insert(header::RETRY_AFTER, retry_after.into());
         }

@@ -80,6 +80,8 @@ impl Answer {
     #[track_caller]
     pub(crate) fn refused(&self, status: u16) -> String {
         let body = self.expect(status);
+        // Whoever is not known hears what would make it known.
+        assert_eq!(self.header("www-authenticate").is_some(), status == 401);
         let reason = body.get("reason").or_else(|| body.get("message"));
         reason.and_then(Value::as_str).unwrap_or_else(|| panic!("no refusal: {body}")).to_owned()
     }
