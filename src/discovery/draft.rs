@@ -50,6 +50,8 @@ pub struct Draft {
     pub hosts: Vec<Host>,
     /// The version of OpenShift whose live image machines boot.
     pub version: Option<Text>,
+    /// Where the version would be, if something is there that does not tell it.
+    pub versionless: Option<Place>,
     /// The processor of the machines.
     pub architecture: Option<Text>,
     /// The kind of image, as the inventory's API calls it.
@@ -137,6 +139,7 @@ impl Draft {
             kernel_arguments: join(self.kernel_arguments, over.kernel_arguments),
             hosts: if over.hosts.is_empty() { self.hosts } else { over.hosts },
             version: over.version.or(self.version),
+            versionless: over.versionless.or(self.versionless),
             architecture: over.architecture.or(self.architecture),
             image_type: over.image_type.or(self.image_type),
             discovery_delay_seconds: over.discovery_delay_seconds.or(self.discovery_delay_seconds),
@@ -150,7 +153,7 @@ impl Draft {
         let networks: Vec<HostNetwork> = self.hosts.iter().map(|host| host.network.clone()).collect();
         for finding in check(&networks, cache).findings() {
             let host = self.hosts.get(finding.host);
-            let place = host.map(|host| host.place(finding)).unwrap_or_default();
+            let place = host.map(|host| host.place_of(finding)).unwrap_or_default();
             findings.push(finding.severity, place, finding.message.clone());
         }
         if let Some(over) = &self.config_override {
@@ -262,8 +265,17 @@ impl Draft {
             }
             (None, Some(known)) => Some(known.clone()),
             (None, None) => {
-                let message = "the version of OpenShift is missing, and the live image does not tell it";
-                findings.error(Place::of("infra-env"), message);
+                const REMEDY: &str = "give --openshift-version or spec.osImageVersion";
+                let (place, message) = match &self.versionless {
+                    Some(place) => {
+                        (place.clone(), "it tells no version of OpenShift, and neither does the live image")
+                    }
+                    None => (
+                        Place::of("infra-env"),
+                        "the version of OpenShift is missing, and the live image does not tell it",
+                    ),
+                };
+                findings.error(place, format!("{message}: {REMEDY}"));
                 None
             }
         }
@@ -282,8 +294,14 @@ impl Draft {
 }
 
 impl Host {
+    /// Where it stands.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        self.origin.as_ref().map_or_else(|| Place::of(self.name.as_str()), |origin| origin.place(""))
+    }
+
     /// The place of what was found about it.
-    fn place(&self, finding: &check::Finding) -> Place {
+    fn place_of(&self, finding: &check::Finding) -> Place {
         match &self.origin {
             Some(origin) => origin.place(&finding.path),
             None => Place { file: self.name.clone(), line: finding.line, path: finding.path.clone() },

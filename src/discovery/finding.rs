@@ -23,6 +23,11 @@ impl Place {
     pub fn of(file: impl Into<String>) -> Self {
         Self { file: file.into(), line: None, path: String::new() }
     }
+
+    /// File and line alone, for the middle of a sentence.
+    pub(crate) fn line(&self) -> String {
+        self.line.map_or_else(|| self.file.clone(), |line| format!("{}:{line}", self.file))
+    }
 }
 
 impl fmt::Display for Place {

@@ -9,7 +9,7 @@ use ignition::report::Severity;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::reference::Wanted;
+use super::reference::{Wanted, there_are_two};
 use super::selector::Selector;
 use super::{Loose, Manifests, Object};
 use crate::discovery::{Draft, Findings, Given, Host, Place, Text};
@@ -40,6 +40,11 @@ const FIELDS: [&str; 19] = [
 
 /// What the specification of a host's network may have.
 const NETWORK_FIELDS: [&str; 2] = ["config", "interfaces"];
+const INTERFACE_FIELDS: [&str; 2] = ["macAddress", "name"];
+
+const PROXY_FIELDS: [&str; 3] = ["httpProxy", "httpsProxy", "noProxy"];
+const KERNEL_ARGUMENT_FIELDS: [&str; 2] = ["operation", "value"];
+const REFERENCE_FIELDS: [&str; 2] = ["name", "namespace"];
 
 impl Manifests {
     /// The draft of an infra-env, and what there is to say about it. `wanted` is its name, or its namespace and name with a
@@ -73,15 +78,20 @@ impl Manifests {
                 findings.error(directory(), format!("there is no InfraEnv of the name {wanted:?} in it"));
                 None
             }
-            ([_, second, ..], _) => {
-                let names: Vec<String> =
-                    found.iter().map(|it| format!("{}/{}", it.namespace(), it.name())).collect();
-                let names = names.join(", ");
-                findings.error(second.at("metadata.name"), format!("one InfraEnv has to be chosen: {names}"));
+            ([first, second, ..], _) => {
+                let is_same = first.namespace() == second.namespace() && first.name() == second.name();
+                let message = if is_same { there_are_two([first, second]) } else { to_choose(&found) };
+                findings.error(second.at("metadata.name"), message);
                 None
             }
         }
     }
+}
+
+fn to_choose(found: &[&Object]) -> String {
+    let name = |it: &&Object| format!("{}/{} ({})", it.namespace(), it.name(), it.at("metadata.name").line());
+    let names: Vec<String> = found.iter().map(name).collect();
+    format!("one InfraEnv has to be chosen: {}", names.join(", "))
 }
 
 /// Reads one infra-env.
@@ -93,7 +103,9 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn draft(&mut self, over: &Draft) -> Draft {
-        self.object.warn_of_others("spec", &FIELDS, &mut self.findings);
+        self.object.has_fields("spec", &FIELDS, &mut self.findings);
+        self.object.has_fields("spec.proxy", &PROXY_FIELDS, &mut self.findings);
+        let has_cluster = self.is_reference("spec.clusterRef");
         let mut draft = Draft {
             id: Some(self.id()),
             ssh_keys: self.text("spec.sshAuthorizedKey"),
@@ -114,7 +126,10 @@ impl Reader<'_> {
             draft.pull_secret = self.pull_secret();
         }
         if over.version.is_none() {
-            draft.version = self.version();
+            draft.version = self.text("spec.osImageVersion");
+            if draft.version.is_none() && has_cluster {
+                (draft.version, draft.versionless) = self.release();
+            }
         }
         if over.registries.is_none() {
             (draft.registries, draft.registries_authority) = self.mirrors();
@@ -146,6 +161,14 @@ impl Reader<'_> {
         Given::new(id_of(&name), self.object.at("metadata.name"))
     }
 
+    /// Whether a reference has the shape of one, or is not there; findings for something else.
+    fn is_reference(&mut self, path: &str) -> bool {
+        let Some(value) = self.object.get(path) else { return true };
+        let (object, findings) = (self.object, &mut self.findings);
+        object.are_fields((path, value), &REFERENCE_FIELDS, findings)
+            && REFERENCE_FIELDS.iter().all(|field| object.text_in((path, value), field, findings).is_ok())
+    }
+
     fn wanted<'b>(&'b self, kind: &'b str, path: &str) -> Option<Wanted<'b>> {
         let name = self.object.get(&format!("{path}.name"))?.as_str()?;
         let namespace = self.object.get(&format!("{path}.namespace")).and_then(Value::as_str);
@@ -154,6 +177,9 @@ impl Reader<'_> {
 
     fn pull_secret(&mut self) -> Option<Text> {
         const PATH: &str = "spec.pullSecretRef";
+        if !self.is_reference(PATH) {
+            return None;
+        }
         let Some(wanted) = self.wanted("Secret", PATH) else {
             self.findings.error(self.object.at(PATH), "names no Secret");
             return None;
@@ -175,6 +201,9 @@ impl Reader<'_> {
             };
             return (given(&self.manifests.registries), given(&self.manifests.registries_authority));
         }
+        if !self.is_reference(PATH) {
+            return (None, None);
+        }
         let Some(wanted) = self.wanted("ConfigMap", PATH) else {
             self.findings.error(self.object.at(PATH), "names no ConfigMap");
             return (None, None);
@@ -192,14 +221,11 @@ impl Reader<'_> {
         texts.unwrap_or_default()
     }
 
-    /// The version that the infra-env asks for, else that of its cluster's release.
-    fn version(&mut self) -> Option<Text> {
-        if let Some(version) = self.text("spec.osImageVersion") {
-            return Some(version);
-        }
+    /// The version of the cluster's release, or where it would be if it told it.
+    fn release(&mut self) -> (Option<Text>, Option<Place>) {
         let manifests = self.manifests;
         let mut findings = Findings::default();
-        let version = self.wanted("ClusterDeployment", "spec.clusterRef").and_then(|wanted| {
+        let release = self.wanted("ClusterDeployment", "spec.clusterRef").and_then(|wanted| {
             let from = self.object.at("spec.clusterRef");
             let cluster = manifests.find(wanted, &from, &mut findings)?;
             let install = cluster.get("spec.clusterInstallRef.name")?.as_str()?;
@@ -209,14 +235,17 @@ impl Reader<'_> {
             let set = install.get("spec.imageSetRef.name")?.as_str()?;
             let wanted = Wanted { kind: "ClusterImageSet", namespace: "", name: set };
             let set = manifests.find(wanted, &install.at("spec.imageSetRef"), &mut findings)?;
-            let release = set.text("spec.releaseImage", &mut findings)?;
-            Some(Given::new(release_version(&release.value)?, release.place))
+            set.text("spec.releaseImage", &mut findings)
         });
         // The version may be known from elsewhere: what is missing here need not be missed.
         for finding in findings.as_slice() {
             self.findings.push(Severity::Warning, finding.place.clone(), finding.message.clone());
         }
-        version
+        match release.map(|release| (release_version(&release.value), release.place)) {
+            Some((Some(version), place)) => (Some(Given::new(version, place)), None),
+            Some((None, place)) => (None, Some(place)),
+            None => (None, None),
+        }
     }
 
     fn delay(&mut self) -> Option<Given<u32>> {
@@ -232,19 +261,17 @@ impl Reader<'_> {
 
     fn kernel_arguments(&mut self) -> Vec<Given<(Operation, String)>> {
         const PATH: &str = "spec.kernelArguments";
-        let list = match self.object.get(PATH) {
-            None => return Vec::new(),
-            Some(Value::Array(list)) => list,
-            Some(_) => {
-                self.findings.error(self.object.at(PATH), "has to be a list");
-                return Vec::new();
-            }
-        };
+        let object = self.object;
         let mut changes = Vec::new();
+        let list = object.list(PATH, &mut self.findings).unwrap_or_default();
         for (index, change) in list.iter().enumerate() {
-            let place = self.object.at(&format!("{PATH}[{index}]"));
+            let path = format!("{PATH}[{index}]");
+            if !object.are_fields((&path, change), &KERNEL_ARGUMENT_FIELDS, &mut self.findings) {
+                continue;
+            }
+            let Ok(value) = object.text_in((&path, change), "value", &mut self.findings) else { continue };
+            let place = object.at(&path);
             let operation = change.get("operation").cloned().unwrap_or_else(|| "append".into());
-            let value = change.get("value").and_then(Value::as_str);
             match (serde_json::from_value::<Operation>(operation), value) {
                 (Ok(operation), Some(value)) => {
                     changes.push(Given::new((operation, value.to_owned()), place));
@@ -271,16 +298,26 @@ impl Reader<'_> {
         let is_near = |object: &&Object| {
             object.namespace() == namespace || object.namespace().is_empty() || namespace.is_empty()
         };
-        let all: Vec<&Object> = self.manifests.of_kind("NMStateConfig").filter(is_near).collect();
-        let (chosen, others): (Vec<&Object>, Vec<&Object>) =
-            all.into_iter().partition(|object| !selector.is_empty() && selector.selects(&object.labels()));
-        self.tell_of_selection(&selector, &chosen, &others);
+        let is_selected = |object: &&Object| !selector.is_empty() && selector.selects(&object.labels());
+        let (near, far): (Vec<&Object>, Vec<&Object>) =
+            self.manifests.of_kind("NMStateConfig").partition(is_near);
+        let (chosen, others): (Vec<&Object>, Vec<&Object>) = near.into_iter().partition(is_selected);
+        let far: Vec<&Object> =
+            far.into_iter().filter(is_selected).filter(|object| !self.has_an_infra_env(object)).collect();
+        self.tell_of_selection(&selector, [&chosen, &others, &far]);
         chosen.into_iter().filter_map(|object| host(object, &mut self.findings)).collect()
     }
 
-    fn tell_of_selection(&mut self, selector: &Selector, chosen: &[&Object], others: &[&Object]) {
+    /// Whether an object is in the namespace of some infra-env, to which it belongs then.
+    fn has_an_infra_env(&self, object: &Object) -> bool {
+        self.manifests.of_kind("InfraEnv").any(|it| it.namespace() == object.namespace())
+    }
+
+    /// Tells of what was chosen among the networks that are near, and of those that are in another namespace.
+    fn tell_of_selection(&mut self, selector: &Selector, [chosen, others, far]: [&[&Object]; 3]) {
         const PATH: &str = "spec.nmStateConfigLabelSelector";
         let place = self.object.at(PATH);
+        let namespace = self.object.namespace();
         match (selector.is_empty(), chosen.is_empty(), others.first()) {
             (true, _, Some(first)) => {
                 let message = format!("is empty and selects nothing, though there is {first}");
@@ -293,8 +330,12 @@ impl Reader<'_> {
                 self.findings.error(place, format!("matches nothing: {first}, for one, has {labels}"));
             }
             (false, true, None) => {
-                self.findings
-                    .warning(place, "matches nothing: there is no NMStateConfig, and machines use DHCP");
+                let there_is = match far.first() {
+                    Some(first) => format!("{first}, but in another namespace than {namespace:?}"),
+                    None => "no NMStateConfig".to_owned(),
+                };
+                let message = format!("matches nothing: there is {there_is}, and machines use DHCP");
+                self.findings.warning(place, message);
             }
             _ => {
                 for object in others {
@@ -303,28 +344,40 @@ impl Reader<'_> {
                 }
             }
         }
+        for object in far {
+            let message = format!(
+                "the InfraEnv selects its labels, but it is in another namespace than {namespace:?}: it is left out"
+            );
+            self.findings.warning(object.at("metadata.namespace"), message);
+        }
     }
 }
 
 /// The network of a machine. The document is the JSON of what the manifest has, with its keys in order: what an API server
 /// makes of it.
 fn host(object: &Object, findings: &mut Findings) -> Option<Host> {
-    object.warn_of_others("spec", &NETWORK_FIELDS, findings);
+    if !object.has_fields("spec", &NETWORK_FIELDS, findings) {
+        return None;
+    }
     let Some(config) = object.get("spec.config") else {
         findings.error(object.at("spec.config"), format!("the {object} has no network"));
         return None;
     };
-    let interfaces = object.get("spec.interfaces").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let interfaces = object.list("spec.interfaces", findings)?;
     if interfaces.is_empty() {
         findings.error(object.at("spec.interfaces"), format!("the {object} names no interface"));
         return None;
     }
     let mut map = Vec::new();
     for (index, interface) in interfaces.iter().enumerate() {
-        let text = |key: &str| interface.get(key).and_then(Value::as_str);
-        let (Some(name), Some(mac)) = (text("name"), text("macAddress")) else {
-            let place = object.at(&format!("spec.interfaces[{index}]"));
-            findings.error(place, "needs a name and a macAddress");
+        let path = format!("spec.interfaces[{index}]");
+        if !object.are_fields((&path, interface), &INTERFACE_FIELDS, findings) {
+            return None;
+        }
+        let mut text = |key: &str| object.text_in((&path, interface), key, findings).ok();
+        let (name, mac) = (text("name")?, text("macAddress")?);
+        let (Some(name), Some(mac)) = (name, mac) else {
+            findings.error(object.at(&path), "needs a name and a macAddress");
             return None;
         };
         map.push(MacInterface { logical_nic_name: name.to_owned(), mac_address: mac.to_owned() });

@@ -132,11 +132,55 @@ impl Object {
         Some(Given::new(texts?, self.at(path)))
     }
 
-    /// Tells of keys that nobody reads: in a manifest, those are mistakes in writing.
-    pub(super) fn warn_of_others(&self, path: &str, known: &[&str], findings: &mut Findings) {
-        let keys = self.get(path).and_then(Value::as_object).into_iter().flatten().map(|(key, _)| key);
-        for key in keys.filter(|key| !known.contains(&key.as_str())) {
+    /// Whether a value is an object, or not there; a finding for something else. Keys that nobody reads are told of: in a
+    /// manifest, those are mistakes in writing.
+    pub(super) fn has_fields(&self, path: &str, known: &[&str], findings: &mut Findings) -> bool {
+        self.get(path).is_none_or(|value| self.are_fields((path, value), known, findings))
+    }
+
+    /// The same of a value that is somewhere in a list.
+    pub(super) fn are_fields(
+        &self,
+        (path, value): (&str, &Value),
+        known: &[&str],
+        findings: &mut Findings,
+    ) -> bool {
+        let Some(map) = value.as_object() else {
+            findings.error(self.at(path), "has to be an object");
+            return false;
+        };
+        for key in map.keys().filter(|key| !known.contains(&key.as_str())) {
             findings.warning(self.at(&format!("{path}.{key}")), "there is no such field");
+        }
+        true
+    }
+
+    /// A list, empty where there is none; a finding for something else.
+    pub(super) fn list(&self, path: &str, findings: &mut Findings) -> Option<&[Value]> {
+        match self.get(path) {
+            None => Some(&[]),
+            Some(Value::Array(list)) => Some(list),
+            Some(_) => {
+                findings.error(self.at(path), "has to be a list");
+                None
+            }
+        }
+    }
+
+    /// A text of a value that is somewhere in a list, if it has it; a finding for something else.
+    pub(super) fn text_in<'a>(
+        &self,
+        (path, value): (&str, &'a Value),
+        key: &str,
+        findings: &mut Findings,
+    ) -> Result<Option<&'a str>, ()> {
+        match value.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => {
+                findings.error(self.at(&format!("{path}.{key}")), "has to be a string");
+                Err(())
+            }
         }
     }
 

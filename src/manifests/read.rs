@@ -21,6 +21,9 @@ const MAX_DEPTH: usize = 8;
 /// Most objects of all files.
 const MAX_OBJECTS: usize = 200_000;
 
+/// What some editors put before a text.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// The mirrors, as the agent-based installer wants them beside manifests.
 const REGISTRIES: &str = "mirror/registries.conf";
 const REGISTRIES_AUTHORITY: &str = "mirror/ca-bundle.crt";
@@ -36,6 +39,12 @@ pub enum ReadError {
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// What has the name of a file is a pipe, a socket or a device.
+    #[error("{}: is no regular file", path.display())]
+    NoFile {
+        /// Which one.
+        path: PathBuf,
     },
     /// There is more than anybody writes.
     #[error("{}: {reason}", path.display())]
@@ -133,6 +142,10 @@ fn collect(path: &Path, depth: usize, paths: &mut Vec<PathBuf>) -> Result<(), Re
 
 fn read_file(path: &Path) -> Result<String, ReadError> {
     let failed = |source| ReadError::Io { path: path.to_owned(), source };
+    // Opening a pipe waits for who writes into it.
+    if !path.metadata().map_err(failed)?.is_file() {
+        return Err(ReadError::NoFile { path: path.to_owned() });
+    }
     let file = File::open(path).map_err(failed)?;
     let mut text = String::new();
     let len = file.take(MAX_FILE_LEN + 1).read_to_string(&mut text).map_err(failed)?;
@@ -154,21 +167,37 @@ fn loose(path: &Path) -> Result<Option<Loose>, ReadError> {
     }
 }
 
-/// The documents of a text, with the number of lines before each.
+/// The documents of a text, with the number of lines before each. Any may begin with a byte order mark (YAML 1.2, 5.2), which
+/// is no part of it, and with directives.
 fn documents(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let is_mark = |line: &str| {
-        line.strip_prefix("---").is_some_and(|it| it.trim_end().is_empty() || it.starts_with([' ', '\t']))
+    let is_mark = |line: &str, mark: &str| {
+        line.strip_prefix(mark).is_some_and(|it| it.trim_end().is_empty() || it.starts_with([' ', '\t']))
     };
     let mut starts = vec![(0, 0)];
     let mut at = 0;
+    // Whether nothing but directives and comments has come since the last document, and whether a directive has.
+    let (mut is_before, mut has_directives) = (true, false);
     for (number, line) in text.split_inclusive('\n').enumerate() {
-        if number > 0 && is_mark(line) {
-            starts.push((number, at));
+        let begins = line.trim_start_matches(BYTE_ORDER_MARK);
+        if is_mark(begins, "---") {
+            if number > 0 && !(is_before && has_directives) {
+                starts.push((number, at));
+            }
+            (is_before, has_directives) = (false, false);
+        } else if is_mark(begins, "...") {
+            starts.push((number + 1, at + line.len()));
+            (is_before, has_directives) = (true, false);
+        } else if is_before && begins.starts_with('%') {
+            has_directives = true;
+        } else if !begins.trim().is_empty() && !begins.trim_start().starts_with('#') {
+            is_before = false;
         }
         at += line.len();
     }
     let ends: Vec<usize> = starts.iter().skip(1).map(|(_, at)| *at).chain([text.len()]).collect();
-    starts.into_iter().zip(ends).map(|((line, at), end)| (line, text.get(at..end).unwrap_or_default()))
+    starts.into_iter().zip(ends).map(|((line, at), end)| {
+        (line, text.get(at..end).unwrap_or_default().trim_start_matches(BYTE_ORDER_MARK))
+    })
 }
 
 fn parse(file: &Arc<str>, skipped: usize, document: &str) -> Result<Value, ReadError> {
@@ -176,7 +205,7 @@ fn parse(file: &Arc<str>, skipped: usize, document: &str) -> Result<Value, ReadE
         place: Place { file: file.to_string(), line: line.map(|line| line + skipped), path: String::new() },
         reason,
     };
-    if document.trim_start_matches('\u{feff}').trim_start().starts_with('{')
+    if document.trim_start().starts_with('{')
         && let Ok(value) = serde_json::from_str(document)
     {
         return Ok(value);
@@ -207,6 +236,19 @@ mod tests {
         assert_eq!(split, [(0, "a: 1\n"), (1, "---\nb: 2\n"), (3, "--- # c\nc: 3\n")]);
         assert_eq!(documents("---\na: 1\n").collect::<Vec<_>>(), [(0, "---\na: 1\n")]);
         assert_eq!(documents("a: |\n  x\n  ---\n").count(), 1);
+    }
+
+    #[test]
+    fn directives_and_marks_belong_to_what_follows() {
+        let split = |text| documents(text).collect::<Vec<_>>();
+        assert_eq!(split("%YAML 1.2\n---\na: 1\n"), [(0, "%YAML 1.2\n---\na: 1\n")]);
+        assert_eq!(split("\u{feff}---\na: 1\n"), [(0, "---\na: 1\n")]);
+        assert_eq!(split("\u{feff}{}\n\u{feff}---\na: 1\n"), [(0, "{}\n"), (1, "---\na: 1\n")]);
+        assert_eq!(
+            split("a: 1\n...\n# b\n%TAG ! x\n---\nb: 2\n"),
+            [(0, "a: 1\n...\n"), (2, "# b\n%TAG ! x\n---\nb: 2\n")]
+        );
+        assert_eq!(split("# a\n---\n%b: 1\n---\n"), [(0, "# a\n"), (1, "---\n%b: 1\n"), (3, "---\n")]);
     }
 
     #[test]

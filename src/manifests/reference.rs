@@ -46,12 +46,17 @@ impl Manifests {
                 None
             }
             [first, second, ..] => {
-                let (one, other) = (first.at("metadata.name"), second.at("metadata.name"));
-                findings.error(from.clone(), format!("there are two of {first}: see {one} and {other}"));
+                findings.error(from.clone(), there_are_two([first, second]));
                 None
             }
         }
     }
+}
+
+/// What there is to say of two objects of one name.
+pub(super) fn there_are_two([one, other]: [&Object; 2]) -> String {
+    let [first, second] = [one, other].map(|it| it.at("metadata.name").line());
+    format!("there are two of {one}: see {first} and {second}")
 }
 
 impl Object {

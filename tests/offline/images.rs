@@ -213,3 +213,91 @@ fn warnings_are_told_and_do_not_stop() {
     assert_eq!(output.stderr, "manifests/site.yml:20: spec.imageTyp: warning: there is no such field\n");
     output.success();
 }
+
+#[test]
+fn fields_that_nobody_reads_are_told_of_wherever_they_stand() {
+    let change = |site: &str, file: &str, from: &str, to: &str| {
+        let scratch = scratch(site);
+        let text = String::from_utf8(scratch.read(file)).unwrap();
+        assert!(text.contains(from), "{from}");
+        scratch.write(file, text.replacen(from, to, 1));
+        let output = create(&scratch, &["--full", "full.iso"]);
+        let told = output.stderr.clone();
+        output.success();
+        told
+    };
+    for (site, file, from, to, place) in [
+        ("single-node", "site.yml", "httpProxy:", "http_proxy:", "17: spec.proxy.http_proxy"),
+        ("bonded", "infraenv.yaml", "- operation:", "- op:", "17: spec.kernelArguments[0].op"),
+        (
+            "bonded",
+            "infraenv.yaml",
+            "  clusterRef:\n",
+            "  clusterRef:\n    nam: x\n",
+            "8: spec.clusterRef.nam",
+        ),
+        (
+            "bonded",
+            "infraenv.yaml",
+            "  pullSecretRef:\n",
+            "  pullSecretRef:\n    nam: x\n",
+            "11: spec.pullSecretRef.nam",
+        ),
+    ] {
+        let told = change(site, &format!("manifests/{file}"), from, to);
+        assert_eq!(told, format!("manifests/{file}:{place}: warning: there is no such field\n"));
+    }
+}
+
+/// An object of another namespace is not there for a cluster either.
+#[test]
+fn networks_in_another_namespace_are_told_of() {
+    let scratch = scratch("bonded");
+    let text = String::from_utf8(scratch.read("manifests/nmstate.yaml")).unwrap();
+    scratch.write("manifests/nmstate.yaml", text.replacen("namespace: rack4", "namespace: rack5", 1));
+    let one = "manifests/nmstate.yaml:5: metadata.namespace: warning: the InfraEnv selects its labels, but it is in another \
+               namespace than \"rack4\": it is left out\n";
+    let output = create(&scratch, &["--full", "one.iso"]);
+    assert_eq!(output.stderr, one);
+    assert!(output.printed().contains("Static networks:   master-1, master-2\n"));
+    scratch.write("manifests/nmstate.yaml", text.replace("namespace: rack4", "namespace: rack5"));
+    let output = create(&scratch, &["--full", "none.iso"]);
+    let none = "manifests/infraenv.yaml:13: spec.nmStateConfigLabelSelector: warning: matches nothing: there is \
+                NMStateConfig rack5/master-0, but in another namespace than \"rack4\", and machines use DHCP\n";
+    assert!(output.stderr.starts_with(&format!("{none}{one}")), "{}", output.stderr);
+    assert_eq!(output.stderr.lines().count(), 4);
+    output.success();
+    // They belong to another one.
+    let other = String::from_utf8(scratch.read("manifests/infraenv.yaml")).unwrap();
+    scratch.write(
+        "manifests/other.yaml",
+        other.replace("name: rack4\n  namespace: rack4", "name: rack5\n  namespace: rack5"),
+    );
+    let output = create(&scratch, &["--full", "own.iso", "--infra-env", "rack4"]);
+    let none = "manifests/infraenv.yaml:13: spec.nmStateConfigLabelSelector: warning: matches nothing: there is no \
+                NMStateConfig, and machines use DHCP\n";
+    assert_eq!(output.stderr, none);
+    output.success();
+}
+
+#[test]
+fn marks_and_directives_of_yaml_are_read() {
+    let scratch = scratch("disconnected");
+    create(&scratch, &["--full", "expected.iso"]).success();
+    let text = String::from_utf8(scratch.read("manifests/infraenv.yaml")).unwrap();
+    for (number, (before, between)) in [
+        ("\u{feff}", "---\n"),
+        ("\u{feff}", "\u{feff}---\n"),
+        ("%YAML 1.2\n---\n", "---\n"),
+        ("\u{feff}# of a generator\n%YAML 1.1\n# more\n---\n", "...\n%YAML 1.2\n---\n"),
+        ("", "...\n---\n"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        scratch.write("manifests/infraenv.yaml", format!("{before}{}", text.replacen("---\n", between, 1)));
+        let image = format!("{number}.iso");
+        create(&scratch, &["--full", &image]).success();
+        assert!(scratch.read(&image) == scratch.read("expected.iso"), "{before:?} {between:?}");
+    }
+}

@@ -3,7 +3,7 @@
 use fixtures::OperatingSystem;
 
 use crate::support::{Run, Scratch, each};
-use crate::{ROOTFS, SERVICE, create, scratch};
+use crate::{ROOTFS, SERVICE, SOURCE, create, scratch};
 
 /// A change of a manifest, and the one line that is said of it.
 struct Case {
@@ -141,6 +141,76 @@ const CASES: &[Case] = &[
         to: "BEGIN CERTIFICAT",
         said: "manifests/mirror/ca-bundle.crt: error: ",
     },
+    Case {
+        site: "bonded",
+        file: "infraenv.yaml",
+        from: "  pullSecretRef:\n    name: pull-secret\n",
+        to: "  pullSecretRef: pull-secret\n",
+        said: "manifests/infraenv.yaml:10: spec.pullSecretRef: error: has to be an object\nError: 1 error",
+    },
+    Case {
+        site: "bonded",
+        file: "infraenv.yaml",
+        from: "  pullSecretRef:\n    name: pull-secret\n",
+        to: "  pullSecretRef:\n    name: 5\n",
+        said: "manifests/infraenv.yaml:11: spec.pullSecretRef.name: error: has to be a string\nError: 1 error",
+    },
+    Case {
+        site: "bonded",
+        file: "infraenv.yaml",
+        from: "    name: rack4\n    namespace: rack4\n",
+        to: "    name: [a]\n    namespace: rack4\n",
+        said: "manifests/infraenv.yaml:8: spec.clusterRef.name: error: has to be a string\nError: 1 error",
+    },
+    Case {
+        site: "bonded",
+        file: "infraenv.yaml",
+        from: "value: console=ttyS0",
+        to: "value: 5",
+        said: "manifests/infraenv.yaml:18: spec.kernelArguments[0].value: error: has to be a string\nError: 1 error",
+    },
+    Case {
+        site: "bonded",
+        file: "infraenv.yaml",
+        from: "  - operation: append\n    value: console=ttyS0\n",
+        to: "  - console=ttyS0\n",
+        said: "manifests/infraenv.yaml:17: spec.kernelArguments[0]: error: has to be an object\nError: 1 error",
+    },
+    Case {
+        site: "single-node",
+        file: "site.yml",
+        from: "  proxy:\n    httpProxy: http://proxy.example.com:3128\n    httpsProxy: http://proxy.example.com:3128\n    noProxy: .example.com,10.0.0.0/8\n",
+        to: "  proxy: http://proxy.example.com:3128\n",
+        said: "manifests/site.yml:16: spec.proxy: error: has to be an object\nError: 1 error",
+    },
+    Case {
+        site: "single-node",
+        file: "site.yml",
+        from: "[{name: nic0, macAddress: \"52:54:00:01:00:01\"}]",
+        to: "nic0",
+        said: "spec.interfaces: error: has to be a list\nError: 1 error",
+    },
+    Case {
+        site: "single-node",
+        file: "site.yml",
+        from: "[{name: nic0, macAddress: \"52:54:00:01:00:01\"}]",
+        to: "[{name: nic0, macAddress: 5}]",
+        said: "spec.interfaces[0].macAddress: error: has to be a string\nError: 1 error",
+    },
+    Case {
+        site: "disconnected",
+        file: "infraenv.yaml",
+        from: "spec:\n  pullSecretRef:\n    name: mirror-secret\n  osImageVersion: \"4.16\"\n  ntpSources:\n  - 10.3.0.1\n",
+        to: "spec: []\n",
+        said: "manifests/infraenv.yaml:6: spec: error: has to be an object\n",
+    },
+    Case {
+        site: "disconnected",
+        file: "infraenv.yaml",
+        from: "metadata:\n  name: mirror-secret\n",
+        to: "metadata:\n  name: mirror-secret\n  namespace: cellar\nstringData: {}\n---\nkind: Secret\nmetadata:\n  name: mirror-secret\n",
+        said: "spec.pullSecretRef: error: there are two of Secret cellar/mirror-secret: see manifests/infraenv.yaml:16 and manifests/infraenv.yaml:22\n",
+    },
 ];
 
 #[test]
@@ -172,11 +242,46 @@ fn one_infra_env_has_to_be_chosen() {
     let other = text.split("---").next().unwrap().replace("name: cellar\n", "name: attic\n");
     scratch.write("manifests/other.yaml", other);
     let output = create(&scratch, &["--full", "full.iso"]);
-    output.failure("one InfraEnv has to be chosen: cellar/cellar, cellar/attic");
+    output.failure(
+        "manifests/other.yaml:4: metadata.name: error: one InfraEnv has to be chosen: cellar/cellar \
+         (manifests/infraenv.yaml:4), cellar/attic (manifests/other.yaml:4)\n",
+    );
     create(&scratch, &["--full", "a.iso", "--infra-env", "attic"]).success();
     create(&scratch, &["--full", "b.iso", "--infra-env", "cellar/cellar"]).success();
     assert_ne!(scratch.read("a.iso"), scratch.read("b.iso"));
     create(&scratch, &["--full", "c.iso", "--infra-env", "roof"]).failure("no InfraEnv of the name \"roof\"");
+}
+
+#[test]
+fn two_infra_envs_of_one_name_cannot_be_chosen_between() {
+    let scratch = scratch("disconnected");
+    let text = String::from_utf8(scratch.read("manifests/infraenv.yaml")).unwrap();
+    scratch.write("manifests/other.yaml", text.split("---").next().unwrap());
+    for options in [&["--full", "full.iso"][..], &["--full", "full.iso", "--infra-env", "cellar"]] {
+        create(&scratch, options).failure(
+            "manifests/other.yaml:4: metadata.name: error: there are two of InfraEnv cellar/cellar: see \
+             manifests/infraenv.yaml:4 and manifests/other.yaml:4\n",
+        );
+    }
+}
+
+/// Who opens a pipe waits for somebody to write into it.
+#[test]
+fn what_is_no_regular_file_is_not_waited_for() {
+    for name in ["manifests/pipe.yaml", "manifests/mirror/ca-bundle.crt"] {
+        let scratch = scratch("disconnected");
+        let path = scratch.path(name);
+        let _ = std::fs::remove_file(&path);
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+        let run =
+            scratch.command(["discovery", "create"].iter().chain(&SOURCE).chain(&["--full", "full.iso"]));
+        let output = run.patience(std::time::Duration::from_secs(10)).output();
+        output.failure(&format!("{name}: is no regular file"));
+    }
+    let scratch = scratch("disconnected");
+    std::fs::rename(scratch.path("manifests/infraenv.yaml"), scratch.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink("../elsewhere", scratch.path("manifests/link.yaml")).unwrap();
+    create(&scratch, &["--full", "full.iso"]).success();
 }
 
 #[test]
@@ -194,7 +299,10 @@ fn versions_that_nobody_tells_have_to_be_given() {
     let text = String::from_utf8(scratch.read("manifests/infraenv.yaml")).unwrap();
     scratch.write("manifests/infraenv.yaml", text.replace("  osImageVersion: \"4.16\"\n", ""));
     scratch.write("base.iso", crate::recipe().version("9.6.20251023-0").build());
-    create(&scratch, &["--full", "full.iso"]).failure("the version of OpenShift is missing");
+    create(&scratch, &["--full", "full.iso"]).failure(
+        "infra-env: error: the version of OpenShift is missing, and the live image does not tell it: give \
+         --openshift-version or spec.osImageVersion\n",
+    );
     create(&scratch, &["--full", "full.iso", "--openshift-version", "later"])
         .failure("--openshift-version: error: \"later\" is no version");
     create(&scratch, &["--full", "full.iso", "--openshift-version", "4.20"]).success();
@@ -202,6 +310,22 @@ fn versions_that_nobody_tells_have_to_be_given() {
     scratch.write("base.iso", rhcos.build());
     let text = create(&scratch, &["--full", "told.iso"]).printed();
     assert!(text.contains("OpenShift version: 4.16\n"), "{text}");
+}
+
+#[test]
+fn a_release_that_is_named_by_its_digest_tells_no_version() {
+    let scratch = scratch("bonded");
+    let text = String::from_utf8(scratch.read("manifests/cluster.yaml")).unwrap();
+    scratch.write(
+        "manifests/cluster.yaml",
+        text.replace(":4.18.3-x86_64", &format!("@sha256:{}", "0".repeat(64))),
+    );
+    scratch.write("base.iso", crate::recipe().version("9.6.20251023-0").build());
+    create(&scratch, &["--full", "full.iso"]).failure(
+        "manifests/cluster.yaml:45: spec.releaseImage: error: it tells no version of OpenShift, and neither does the \
+         live image: give --openshift-version or spec.osImageVersion\n",
+    );
+    create(&scratch, &["--full", "full.iso", "--openshift-version", "4.18"]).success();
 }
 
 #[test]
