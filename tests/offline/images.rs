@@ -64,6 +64,20 @@ fn every_site_gives_what_was_recorded() {
     }
 }
 
+/// Summaries go to logs.
+#[test]
+fn what_is_told_has_no_password() {
+    let scratch = scratch("disconnected");
+    for command in ["create --full full.iso", "create --rootfs rootfs.img --json", "plan", "plan --json"] {
+        let line = format!(
+            "discovery {command} --manifests manifests --base base.iso --service-url http://u:HUNTER2@192.0.2.1:8090/a?b=HUNTER2"
+        );
+        let text = scratch.kindling(&line).printed();
+        assert!(text.contains("http://*****@192.0.2.1:8090/a"), "{text}");
+        assert!(!text.contains("HUNTER2"), "{text}");
+    }
+}
+
 #[test]
 fn what_a_manifest_says_is_in_the_image() {
     let scratch = scratch("single-node");
@@ -300,4 +314,41 @@ fn marks_and_directives_of_yaml_are_read() {
         create(&scratch, &["--full", &image]).success();
         assert!(scratch.read(&image) == scratch.read("expected.iso"), "{before:?} {between:?}");
     }
+}
+
+/// The images are what takes long. Whoever reads the exit code learns that they are there.
+#[test]
+fn a_summary_that_cannot_be_written_takes_no_image_away() {
+    let Ok(full) = fs::OpenOptions::new().write(true).open("/dev/full") else {
+        eprintln!("SKIPPED: there is no /dev/full");
+        return;
+    };
+    let scratch = scratch("disconnected");
+    scratch.command(["discovery", "plan", "-o", "full.plan"].iter().chain(&SOURCE)).output().success();
+    let create = ["discovery", "create", "--full", "created.iso"];
+    let applied = ["discovery", "apply", "base.iso", "full.plan", "-o", "applied.iso"];
+    for run in [scratch.command(create.iter().chain(&SOURCE)), scratch.command(applied)] {
+        let mut command = run.command();
+        command.stdin(std::process::Stdio::null()).stdout(full.try_clone().unwrap());
+        let output = command.stderr(std::process::Stdio::piped()).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(3), "{stderr}");
+        assert!(
+            stderr.starts_with("Error: all images are there, and the summary cannot be printed"),
+            "{stderr}"
+        );
+        assert!(stderr.contains("No space left on device"), "{stderr}");
+    }
+    assert!(scratch.read("created.iso") == scratch.read("applied.iso"));
+}
+
+#[test]
+fn a_host_without_a_name_gives_no_file_a_name() {
+    let scratch = scratch("single-node");
+    let site = String::from_utf8(scratch.read("manifests/site.yml")).unwrap();
+    scratch.write("manifests/site.yml", site.replace("{name: sno-0, namespace", "{namespace"));
+    let output = create(&scratch, &["--per-host", "hosts", "--rootfs-url", ROOTFS]);
+    output.failure(
+        "--per-host: manifests/site.yml:80: spec.config: the name \"\" of the host makes no file name",
+    );
 }

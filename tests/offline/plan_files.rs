@@ -63,6 +63,29 @@ fn a_plan_gives_the_same_bytes_elsewhere() {
 }
 
 #[test]
+fn the_image_of_a_plan_may_be_a_stream() {
+    let scratch = planned();
+    let output = scratch.kindling("discovery apply base.iso minimal.plan -o -");
+    assert!(
+        output.stderr.contains("stdout: minimal ISO") && output.stderr.contains("as planned"),
+        "{}",
+        output.stderr
+    );
+    assert!(output.success() == scratch.read("minimal.iso"));
+    assert!(!scratch.has("-"));
+    let text = String::from_utf8(scratch.read("minimal.plan")).unwrap();
+    let sha256 =
+        serde_json::from_str::<Value>(&text).unwrap()["result"]["sha256"].as_str().unwrap().to_owned();
+    scratch.write("bad.plan", text.replacen(&sha256, &"0".repeat(64), 1));
+    let output = scratch.kindling("discovery apply base.iso bad.plan -o -");
+    output.failure("lays the image out otherwise");
+    assert!(output.stdout.is_empty());
+    plan(&scratch, &["-o", "-"]).usage("plan files are not written to stdout");
+    let line = "discovery create --from-plan full.plan --base base.iso --arch s390x --full other.iso";
+    scratch.kindling(line).failure("--arch: the live image base.iso is for x86_64");
+}
+
+#[test]
 fn another_user_at_another_time_gets_the_same_bytes() {
     let Some(faketime) = require_tool("faketime") else { return };
     let here = planned();

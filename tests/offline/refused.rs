@@ -344,7 +344,18 @@ fn wrong_usage_is_told_as_such() {
     create(&scratch, &[]).usage("--full <FILE>|--minimal <FILE>");
     let line = format!("discovery create --base base.iso --service-url {SERVICE} --full full.iso");
     scratch.kindling(&line).usage("--infra-env-id");
-    create(&scratch, &["--minimal", "minimal.iso"]).failure("--rootfs-url is missing");
+    for option in ["--minimal", "--pxe", "--per-host"] {
+        create(&scratch, &[option, "out"]).usage("--rootfs-url");
+    }
+    for option in ["--full", "--minimal", "--rootfs"] {
+        create(&scratch, &[option, "-", "--rootfs-url", ROOTFS]).usage("images are not written to stdout");
+    }
+    scratch.write("authority.pem", "none");
+    let output = create(&scratch, &["--full", "full.iso", "--service-ca-file", "authority.pem"]);
+    output.failure("Error: authority.pem\n");
+    output.failure("    --service-ca-file");
+    create(&scratch, &["--full", "full.iso", "--arch", "foo"])
+        .usage("no processor that there are live images for");
     create(&scratch, &["--per-host", "hosts", "--rootfs-url", ROOTFS])
         .failure("no host has a network of its own");
     create(&scratch, &["--full", "a.iso", "--minimal", "a.iso", "--rootfs-url", ROOTFS]).failure("twice");
@@ -360,6 +371,39 @@ fn a_live_image_that_is_none_is_refused() {
     scratch.remove("base.iso");
     std::fs::rename(scratch.path("full.iso"), scratch.path("base.iso")).unwrap();
     create(&scratch, &["--full", "full.iso"]).failure("base.iso");
+}
+
+#[test]
+fn a_live_image_that_is_not_the_one_that_was_asked_for_is_refused() {
+    let scratch = scratch("dual-stack");
+    let digest = isogen::Digest::of(&crate::BASE);
+    let other = isogen::Digest::of(b"another");
+    create(&scratch, &["--full", "full.iso", "--base-sha256", &other.to_string()])
+        .failure(&format!("base.iso has the SHA-256 {digest}, and not {other}"));
+    create(&scratch, &["--full", "full.iso", "--arch", "s390x"])
+        .failure("--arch: the live image base.iso is for x86_64, and not for s390x");
+    assert!(!scratch.has("full.iso"));
+    create(&scratch, &["--full", "full.iso", "--base-sha256", &digest.to_string()]).success();
+    // Options count more than manifests.
+    let text = String::from_utf8(scratch.read("manifests/all.json")).unwrap();
+    scratch.write("manifests/all.json", text.replace("\"x86_64\"", "\"aarch64\""));
+    create(&scratch, &["--full", "other.iso"]).failure("the machines are aarch64");
+    create(&scratch, &["--full", "other.iso", "--arch", "x86_64"]).success();
+    assert!(scratch.read("other.iso") == scratch.read("full.iso"));
+}
+
+#[test]
+fn a_scheme_that_live_images_are_not_fetched_by_is_named() {
+    let scratch = scratch("disconnected");
+    for url in ["ftp://user:s3cret@h/x.iso?s3cret", "ftp://user:s3%63ret@h/x.iso"] {
+        let line = format!(
+            "discovery create --manifests manifests --base {url} --service-url {SERVICE} --full full.iso"
+        );
+        let output = scratch.kindling(&line);
+        output.failure("--base ftp://*****@h/x.iso");
+        output.failure("live images are at paths and at http, https, s3 and file URLs, not at ftp ones");
+        assert!(!output.stderr.contains("ret"), "{}", output.stderr);
+    }
 }
 
 /// Runs a command line with a limit to the length of files, in blocks of 512 bytes.

@@ -1,16 +1,19 @@
 //! `kindling discovery apply`.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use isogen::BaseImage;
 use isogen::write::{Access, NewFile};
+use isogen::{BaseImage, Digest};
 
+use super::create::EXIT_CODES;
 use super::output::{Digests, write_plan};
+use super::told;
 use crate::cli::input;
-use crate::cli::output::print_line;
+use crate::cli::output::{print_line, refuse_terminal, write_stdout};
 use crate::discovery::PlanFile;
 
 /// Make the image of a plan file
@@ -18,6 +21,7 @@ use crate::discovery::PlanFile;
 /// The live image is read whole, to be sure that it is the one of the plan, and so is the image, to be sure that it is the
 /// one that was planned. It takes its name only then.
 #[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
 pub(in crate::cli) struct Apply {
     /// Live image
     #[arg(value_name = "BASE")]
@@ -25,7 +29,7 @@ pub(in crate::cli) struct Apply {
     /// Plan file; - is stdin
     #[arg(value_name = "PLAN")]
     plan: String,
-    /// File to write
+    /// File to write; - is stdout
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }
@@ -33,7 +37,11 @@ pub(in crate::cli) struct Apply {
 impl Apply {
     pub(super) fn run(self) -> Result<ExitCode> {
         let file = read(&self.plan)?;
-        make((&file, &self.plan), &BaseImage::open(&self.base)?, &self.output)
+        let base = BaseImage::open(&self.base)?;
+        if self.output == Path::new("-") {
+            return stream((&file, &self.plan), &base);
+        }
+        make((&file, &self.plan), &base, &self.output)
     }
 }
 
@@ -44,13 +52,22 @@ pub(super) fn make((file, name): (&PlanFile, &str), base: &BaseImage, path: &Pat
     let digest = write_plan(&output, &plan, Digests::OfAll)?.context("the image has no digest")?;
     file.prove(digest).with_context(|| name.to_owned())?;
     output.commit()?;
-    print_line(format!(
-        "{}: {}, {} bytes\n  SHA-256 {digest}, as planned",
-        path.display(),
-        file.form(),
-        plan.len()
-    ))?;
+    told(print_line(summary(&path.display(), file, (plan.len(), digest))))
+}
+
+/// Writes the image of a plan file to the standard output. The first byte goes when it is known that all are as planned.
+fn stream((file, name): (&PlanFile, &str), base: &BaseImage) -> Result<ExitCode> {
+    refuse_terminal()?;
+    let plan = file.plan(base).with_context(|| name.to_owned())?;
+    let digest = plan.sha256()?;
+    file.prove(digest).with_context(|| name.to_owned())?;
+    write_stdout(&plan)?;
+    eprintln!("{}", summary(&"stdout", file, (plan.len(), digest)));
     Ok(ExitCode::SUCCESS)
+}
+
+fn summary(name: &dyn Display, file: &PlanFile, (len, digest): (u64, Digest)) -> String {
+    format!("{name}: {}, {len} bytes\n  SHA-256 {digest}, as planned", file.form())
 }
 
 /// Reads a plan file; - is the standard input.

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use isogen::{BaseImage, Digest};
 use sha2::{Digest as _, Sha256};
 
+use super::without_secrets;
 use crate::cli::catalogue::OsImagesOptions;
 use crate::cli::progress::Screen;
 use crate::images::library::{Library, LibrarySettings, Trust};
@@ -22,10 +23,11 @@ pub(super) struct BaseOptions {
     /// Version of OpenShift: the live image that the catalogue has for it, fetched once and kept
     #[arg(long, value_name = "VERSION")]
     os_image: Option<String>,
-    /// Processor of the machines, for an image of the catalogue or a URL [default: that of the manifests, or x86_64]
-    #[arg(long, value_name = "ARCH")]
-    arch: Option<String>,
-    /// SHA-256 that the image at a URL has to have
+    /// Processor of the machines, which the live image has to be for [default: that of the manifests; for an image of the
+    /// catalogue or a URL, or else x86_64]
+    #[arg(long, value_name = "ARCH", value_parser = processor)]
+    pub(super) arch: Option<CpuArchitecture>,
+    /// SHA-256 that the live image has to have
     #[arg(long, value_name = "DIGEST", requires = "base")]
     base_sha256: Option<Digest>,
     /// Directory of fetched live images [default: kindling/images in the user's directory of caches]
@@ -49,14 +51,22 @@ pub(super) struct Opened {
 impl BaseOptions {
     /// Opens the live image, which is for a processor that the manifests name.
     pub(super) fn open(&self, architecture: Option<&str>) -> Result<Opened> {
-        let architecture = || {
-            let name = self.arch.as_deref().or(architecture).unwrap_or("x86_64");
-            CpuArchitecture::from_name(name)
-                .with_context(|| format!("{name:?} is no processor that there are live images for"))
+        let opened = self.open_any(architecture)?;
+        self.check_processor(&opened.image)?;
+        Ok(opened)
+    }
+
+    fn open_any(&self, architecture: Option<&str>) -> Result<Opened> {
+        let architecture = || match self.arch {
+            Some(arch) => Ok(arch),
+            None => processor(architecture.unwrap_or("x86_64")).map_err(anyhow::Error::msg),
         };
         match (&self.base, &self.os_image) {
-            (Some(base), _) if !base.contains("://") => opened(BaseImage::open(base)?, None),
-            (Some(url), _) => self.fetch(self.at_url(url, architecture()?), None),
+            (Some(base), _) if !base.contains("://") => self.at_path(base),
+            (Some(url), _) => {
+                check_scheme(url)?;
+                self.fetch(self.at_url(url, architecture()?), None)
+            }
             (None, Some(version)) => {
                 let catalogue = self.catalogue.read()?;
                 let image = catalogue.os_image(Some(version), architecture()?)?;
@@ -64,6 +74,24 @@ impl BaseOptions {
             }
             (None, None) => bail!("no live image is named"),
         }
+    }
+
+    fn at_path(&self, path: &str) -> Result<Opened> {
+        let image = BaseImage::open(path)?;
+        image.require_pristine()?;
+        if let Some(wanted) = self.base_sha256 {
+            let found = image.source().digest()?;
+            ensure!(found == wanted, "{path} has the SHA-256 {found}, and not {wanted}");
+        }
+        Ok(Opened { version: version_of(&image), image: Arc::new(image) })
+    }
+
+    /// An image of another processor than the option names is hardly the one that was meant.
+    fn check_processor(&self, image: &BaseImage) -> Result<()> {
+        let (Some(wanted), Some(found)) = (self.arch, processor_of(image)) else { return Ok(()) };
+        let name = image.source().name();
+        ensure!(found == wanted, "--arch: the live image {name} is for {found}, and not for {wanted}");
+        Ok(())
     }
 
     /// An image of no catalogue. It is kept under a digest of its URL.
@@ -108,9 +136,26 @@ impl BaseOptions {
     }
 }
 
-fn opened(image: BaseImage, version: Option<String>) -> Result<Opened> {
-    image.require_pristine()?;
-    Ok(Opened { version: version.or_else(|| version_of(&image)), image: Arc::new(image) })
+fn processor(name: &str) -> Result<CpuArchitecture, String> {
+    CpuArchitecture::from_name(name)
+        .ok_or_else(|| format!("{name:?} is no processor that there are live images for"))
+}
+
+/// The processor that a live image is for, if it tells.
+pub(super) fn processor_of(image: &BaseImage) -> Option<CpuArchitecture> {
+    CpuArchitecture::from_name(&format!("{:?}", image.architecture()?).to_ascii_lowercase())
+}
+
+/// Tells at once of a URL that no image is fetched from.
+fn check_scheme(url: &str) -> Result<()> {
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    let is_known = ["http", "https", "s3", "file"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    let url = without_secrets(url);
+    ensure!(
+        is_known,
+        "--base {url}: live images are at paths and at http, https, s3 and file URLs, not at {scheme} ones"
+    );
+    Ok(())
 }
 
 /// The version of OpenShift in the name of a volume: `rhcos-418.94.202412010000-0` is one of 4.18. Later ones are named

@@ -8,10 +8,10 @@ use clap::Args;
 use super::apply;
 use super::output::{Digests, OutputOptions, write};
 use super::prepare::SourceOptions;
-use super::summary;
+use super::{summary, told};
 
-const EXIT_CODES: &str =
-    "Exit code: 0 all images are there, 1 an error was found and nothing is there, 2 wrong usage.";
+pub(super) const EXIT_CODES: &str = "Exit code: 0 all images are there, 1 an error was found and nothing is there, 2 wrong \
+    usage, 3 all images are there and the summary cannot be printed.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
@@ -21,7 +21,7 @@ pub(in crate::cli) struct Create {
     #[command(flatten)]
     outputs: OutputOptions,
     /// Where minimal images and boots over the network fetch the root file system
-    #[arg(long, value_name = "URL", help_heading = "Images")]
+    #[arg(long, value_name = "URL", conflicts_with = "from_plan", help_heading = "Images")]
     rootfs_url: Option<String>,
     /// Tell the SHA-256 digests of large files too, for which all of them is read; those of up to 256 MiB are told anyway
     #[arg(long, help_heading = "Images")]
@@ -40,11 +40,10 @@ impl Create {
             return apply::make((&file, plan), &base.image, output);
         }
         let prepared = self.source.prepare()?;
-        let hosts: Vec<&str> = prepared.draft.hosts.iter().map(|host| host.name.as_str()).collect();
-        let outputs = self.outputs.outputs(self.rootfs_url.as_deref(), &prepared.images, &hosts)?;
+        let (images, hosts) = (&prepared.images, prepared.draft.hosts.as_slice());
+        let outputs = self.outputs.outputs(self.rootfs_url.as_deref(), images, hosts)?;
         let digests = if self.sha256 { Digests::OfAll } else { Digests::OfSmall };
         let written = write(&outputs, &prepared.images, &prepared.cache, digests)?;
-        summary::print(&prepared, &written, self.json)?;
-        Ok(ExitCode::SUCCESS)
+        told(summary::print(&prepared, &written, self.json))
     }
 }

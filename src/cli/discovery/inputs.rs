@@ -108,7 +108,8 @@ impl ServiceOptions {
             service.token = Some(token);
         }
         if let Some(file) = &self.service_ca_file {
-            service.authority = Some(CertificateBundle::parse("--service-ca-file", &text(file)?)?);
+            let bundle = CertificateBundle::parse("--service-ca-file", &text(file)?);
+            service.authority = Some(bundle.with_context(|| file.display().to_string())?);
         }
         if self.skip_certificate_verification {
             service.certificate_check = CertificateCheck::Skip;

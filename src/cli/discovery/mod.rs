@@ -11,10 +11,12 @@ mod summary;
 
 pub(super) use apply::read as read_plan;
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Subcommand;
+use clap::builder::{PathBufValueParser, TypedValueParser};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -41,4 +43,45 @@ impl Command {
             Self::Apply(command) => command.run(),
         }
     }
+}
+
+/// The exit code of a command whose images are there, and whose summary may not be.
+const UNTOLD: u8 = 3;
+
+/// The exit code after the images are there and the summary was printed, or could not be: that takes no image away.
+fn told(summary: Result<()>) -> Result<ExitCode> {
+    match summary {
+        Err(error) if !super::is_broken_pipe(&error) => {
+            let error = error.context("all images are there, and the summary cannot be printed");
+            eprintln!("Error: {}", super::message(&error));
+            Ok(ExitCode::from(UNTOLD))
+        }
+        told => told.map(|()| ExitCode::SUCCESS),
+    }
+}
+
+/// A URL without what may be secret in it: user, password and query.
+fn without_secrets(url: &str) -> String {
+    const MASK: &str = "*****";
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let (rest, query) = match rest.split_once(['?', '#']) {
+        Some((rest, _)) => (rest, format!("?{MASK}")),
+        None => (rest, String::new()),
+    };
+    // A password with a slash that should have been escaped is a password nevertheless.
+    match rest.rsplit_once('@') {
+        Some((_, host)) => format!("{scheme}://{MASK}@{host}{query}"),
+        None => format!("{scheme}://{rest}{query}"),
+    }
+}
+
+/// What reads the name of a file to write. The standard output is taken: it has the summary.
+fn named_file(what: &'static str) -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(move |path| {
+        if path == Path::new("-") {
+            Err(format!("{what} are not written to stdout: name a file"))
+        } else {
+            Ok(path)
+        }
+    })
 }

@@ -16,20 +16,21 @@ use isogen::{Digest, Plan, Segment, Way};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::discovery::{Form, ImageSet};
+use super::named_file;
+use crate::discovery::{Form, Host, ImageSet};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Images")]
 #[group(required = true, multiple = true)]
 pub(super) struct OutputOptions {
     /// Write the full ISO
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = named_file("images"))]
     full: Option<PathBuf>,
     /// Write the minimal ISO, which fetches its root file system
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = named_file("images"), requires = "rootfs_url")]
     minimal: Option<PathBuf>,
     /// Write the root file system, for a web server
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = named_file("images"))]
     rootfs: Option<PathBuf>,
     /// Write what a plain web server needs for a boot over the network: vmlinuz, initrd.img, rootfs.img and boot.ipxe
     #[arg(long, value_name = "DIR", requires = "rootfs_url")]
@@ -76,7 +77,7 @@ impl OutputOptions {
         &self,
         rootfs_url: Option<&str>,
         images: &ImageSet,
-        hosts: &[&str],
+        hosts: &[Host],
     ) -> Result<Vec<Output>> {
         let minimal = || {
             let rootfs_url = rootfs_url.context("--rootfs-url is missing")?;
@@ -105,8 +106,8 @@ impl OutputOptions {
                 bail!("--per-host: no host has a network of its own");
             }
             let form = minimal()?;
-            for (index, name) in hosts.iter().enumerate() {
-                add(directory.join(file_name(name)?), Content::Host(index, form.clone()));
+            for (index, host) in hosts.iter().enumerate() {
+                add(directory.join(file_name(host)?), Content::Host(index, form.clone()));
             }
         }
         check_names(&outputs)?;
@@ -148,11 +149,11 @@ fn network_boot(images: &ImageSet, rootfs: String) -> Result<Vec<(&'static str, 
 }
 
 /// The file of a host's image. Names come from files of strangers.
-fn file_name(host: &str) -> Result<String> {
+fn file_name(host: &Host) -> Result<String> {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || "-_.".contains(it);
-    let stem = Path::new(host).file_name().and_then(|it| it.to_str()).unwrap_or_default();
+    let stem = Path::new(&host.name).file_name().and_then(|it| it.to_str()).unwrap_or_default();
     if stem.is_empty() || stem.starts_with('.') || !stem.chars().all(|it| is_plain(it) || "[]".contains(it)) {
-        bail!("--per-host: {host:?} makes no file name");
+        bail!("--per-host: {} the name {:?} of the host makes no file name", host.place(), host.name);
     }
     let stem = stem.replace('[', "-").replace(']', "");
     Ok(format!("{stem}.iso"))

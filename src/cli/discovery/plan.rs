@@ -12,6 +12,7 @@ use isogen::write::{Access, NewFile};
 use isogen::{Plan, Segment};
 use serde_json::{Value, json};
 
+use super::named_file;
 use super::prepare::SourceOptions;
 use crate::cli::output::{print_bytes, print_json};
 use crate::discovery::{Form, PlanFile};
@@ -27,7 +28,7 @@ pub(in crate::cli) struct PlanCommand {
     #[arg(long, value_name = "URL", required_if_eq("image", "minimal"), help_heading = "Image")]
     rootfs_url: Option<String>,
     /// Write a plan file. It holds secrets: only its owner may read it
-    #[arg(short, long, value_name = "FILE", conflicts_with = "from_plan", help_heading = "Image")]
+    #[arg(short, long, value_name = "FILE", value_parser = named_file("plan files"), conflicts_with = "from_plan", help_heading = "Image")]
     output: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]

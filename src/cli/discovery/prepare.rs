@@ -7,9 +7,9 @@ use clap::Args;
 use ignition::network::KeyfileCache;
 use ignition::report::Severity;
 
-use super::base::{BaseOptions, Opened};
+use super::base::{BaseOptions, Opened, processor_of};
 use super::inputs::{InfraEnvOptions, ServiceOptions};
-use crate::discovery::{Draft, Findings, ImageSet, Surroundings};
+use crate::discovery::{Draft, Findings, Given, ImageSet, Place, Surroundings};
 use crate::images::CpuArchitecture;
 
 /// Bytes of keyfiles that are kept between looking at networks and making images of them.
@@ -40,7 +40,10 @@ impl SourceOptions {
     /// Reads and checks everything. What is found is told; with an error among it, that is the end.
     pub(super) fn prepare(&self) -> Result<Prepared> {
         let service = self.service.service()?;
-        let (draft, mut findings) = self.infra_env.draft()?;
+        let (mut draft, mut findings) = self.infra_env.draft()?;
+        if let Some(arch) = self.base.arch {
+            draft.architecture = Some(Given::new(arch.to_string(), Place::of("--arch")));
+        }
         let cache = KeyfileCache::new(CACHE);
         findings.append(draft.check(&cache));
         if findings.is_fatal() {
@@ -73,10 +76,8 @@ fn refused(findings: &Findings) -> anyhow::Error {
 
 /// An image of another processor than the manifests want boots none of the machines.
 fn check_architecture(draft: &Draft, image: &Arc<isogen::BaseImage>, findings: &mut Findings) {
-    let (Some(given), Some(found)) = (&draft.architecture, image.architecture()) else { return };
-    let found = format!("{found:?}").to_ascii_lowercase();
-    let wanted = CpuArchitecture::from_name(&given.value);
-    if wanted.is_none() || wanted != CpuArchitecture::from_name(&found) {
+    let (Some(given), Some(found)) = (&draft.architecture, processor_of(image)) else { return };
+    if CpuArchitecture::from_name(&given.value) != Some(found) {
         let message = format!("the machines are {}, and the live image is for {found}", given.value);
         findings.error(given.place.clone(), message);
     }
