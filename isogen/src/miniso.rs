@@ -75,15 +75,18 @@ impl MinimalDescription {
         let mut fields = Fields { full, offset, bytes, at: 0 };
         let magic = fields.take(MAGIC.len(), "magic")?;
         if magic != MAGIC {
-            return Err(fields.malformed(
+            return Err(fields.malformed_at(
+                0,
                 "miniso magic",
                 "MINISO (not a miniso file!)",
                 magic.escape_ascii(),
             ));
         }
+        let at = fields.at;
         let version = fields.number("version")?;
         if version != VERSION {
-            return Err(fields.malformed("miniso version", "1 (incompatible miniso file version)", version));
+            let expected = "1 (incompatible miniso file version)";
+            return Err(fields.malformed_at(at, "miniso version", expected, version));
         }
         let writer = fields.len("version of the writer")?;
         let writer = String::from_utf8_lossy(fields.take(writer, "version of the writer")?).into_owned();
@@ -178,28 +181,36 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    fn malformed(&self, what: &'static str, expected: &str, found: impl std::fmt::Display) -> Error {
-        self.full.malformed(self.offset + self.at as u64, what, expected, found)
+    /// Says what is wrong with the field that begins at `at`.
+    fn malformed_at(
+        &self,
+        at: usize,
+        what: &'static str,
+        expected: &str,
+        found: impl std::fmt::Display,
+    ) -> Error {
+        self.full.malformed(self.offset + at as u64, what, expected, found)
     }
 
     fn take(&mut self, len: usize, what: &'static str) -> Result<&'a [u8]> {
         let end = self.at.checked_add(len);
         let Some(taken) = end.and_then(|end| self.bytes.get(self.at..end)) else {
             let rest = self.bytes.len() - self.at;
-            return Err(self.malformed(what, &format!("{len} bytes of miniso.dat"), rest));
+            return Err(self.malformed_at(self.at, what, &format!("{len} bytes of miniso.dat"), rest));
         };
         self.at += len;
         Ok(taken)
     }
 
     fn number(&mut self, what: &'static str) -> Result<u64> {
+        let at = self.at;
         let tag = self.take(1, what)?.first().copied().unwrap_or_default();
         let len = match tag {
             0..=250 => return Ok(u64::from(tag)),
             251 => 2,
             252 => 4,
             253 => 8,
-            _ => return Err(self.malformed(what, "a number of up to 64 bits", tag)),
+            _ => return Err(self.malformed_at(at, what, "a number of up to 64 bits", tag)),
         };
         let mut bytes = [0; 8];
         for (to, from) in bytes.iter_mut().zip(self.take(len, what)?) {
@@ -209,13 +220,15 @@ impl<'a> Fields<'a> {
     }
 
     fn len(&mut self, what: &'static str) -> Result<usize> {
+        let at = self.at;
         let len = self.number(what)?;
-        usize::try_from(len).map_err(|_| self.malformed(what, "a length that fits in memory", len))
+        usize::try_from(len).map_err(|_| self.malformed_at(at, what, "a length that fits in memory", len))
     }
 
     fn number_u32(&mut self, what: &'static str) -> Result<u32> {
+        let at = self.at;
         let number = self.number(what)?;
-        u32::try_from(number).map_err(|_| self.malformed(what, "32 bits", number))
+        u32::try_from(number).map_err(|_| self.malformed_at(at, what, "32 bits", number))
     }
 
     /// The table. Memory grows with the bytes that are there, not with the count that they claim.
@@ -458,6 +471,27 @@ mod tests {
         bytes.extend(b"\x06\xFD7zXZ\0");
         let error = parse(&bytes).unwrap_err();
         assert!(matches!(error, Error::Malformed { offset: 44, .. }), "{error}");
+    }
+
+    #[test]
+    fn every_field_that_is_malformed_has_its_own_place() {
+        let magic = b"MINISO\0\0".to_vec();
+        let with = |rest: &[u8]| [magic.as_slice(), rest].concat();
+        for (bytes, at) in [
+            (b"MINISO\0\x01".to_vec(), 0),
+            (b"MINISO".to_vec(), 0),
+            (with(b""), 8),
+            (with(b"\x02"), 8),
+            (with(b"\xFB\x02\x00"), 8),
+            (with(b"\xFF"), 8),
+            (with(b"\xFB\x01"), 9),
+            (with(b"\x01\x09abc"), 10),
+            (with(b"\x01\x00\x01\x00\xFD\0\0\0\0\x01\0\0\0"), 12),
+            (with(b"\x01\x00\x00digest"), 11),
+        ] {
+            let error = parse(&bytes).unwrap_err();
+            assert!(matches!(error, Error::Malformed { offset, .. } if offset == at), "{at}: {error}");
+        }
     }
 
     #[test]
