@@ -12,7 +12,9 @@ use std::fmt;
 use std::num::ParseIntError;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::from_text::from_text;
 
 /// How the kernel argument begins.
 const KARG_PREFIX: &str = "console=";
@@ -34,8 +36,8 @@ const HINT_WIDTH: usize = 80;
 /// assert_eq!(console.karg(), "console=ttyS0,115200n8");
 /// # Ok::<(), kindling::customize::console::ConsoleError>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(into = "String")]
 #[non_exhaustive]
 pub enum Console {
     /// A screen, or the one paravirtual or mainframe terminal.
@@ -265,11 +267,9 @@ impl fmt::Display for SerialPort {
     }
 }
 
-impl TryFrom<String> for Console {
-    type Error = ConsoleError;
-
-    fn try_from(spec: String) -> Result<Self, ConsoleError> {
-        spec.parse()
+impl<'de> Deserialize<'de> for Console {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        from_text(deserializer)
     }
 }
 

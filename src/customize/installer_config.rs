@@ -217,6 +217,20 @@ dest-device: /dev/sda
         let error = InstallerConfig::parse(b"stream: a\ncolour: blue").unwrap_err();
         let source = error.source().unwrap().to_string();
         assert!(source.contains("colour") && source.contains("line 2"), "{source}");
+        for (text, said) in [
+            (
+                "image-url: /local",
+                "image-url: URL \"/local\" has no scheme such as https: at line 1 column 12",
+            ),
+            ("stream: a\nignition-url: http://", "ignition-url: "),
+            ("ignition-hash: sha256-00", "ignition-hash: digest \"sha256-00\" does not hold 64"),
+            ("fetch-retries: often", "fetch-retries: "),
+            ("console: [ttyS0, tty9]", "console[1]: "),
+        ] {
+            let error = InstallerConfig::parse(text.as_bytes()).unwrap_err();
+            let source = error.source().unwrap().to_string();
+            assert!(source.starts_with(said) && source.contains(" at line "), "{source}");
+        }
     }
 
     prop_compose! {

@@ -11,6 +11,7 @@ mod assembly;
 pub mod capability;
 pub mod console;
 mod error;
+mod from_text;
 mod hook;
 mod image;
 mod input;

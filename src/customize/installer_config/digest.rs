@@ -3,11 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::customize::from_text::from_text;
 
 /// A digest by which the installer checks an Ignition config.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(into = "String")]
 #[non_exhaustive]
 pub enum IgnitionDigest {
     /// SHA-256.
@@ -81,11 +83,9 @@ impl fmt::Display for IgnitionDigest {
     }
 }
 
-impl TryFrom<String> for IgnitionDigest {
-    type Error = IgnitionDigestError;
-
-    fn try_from(text: String) -> Result<Self, IgnitionDigestError> {
-        text.parse()
+impl<'de> Deserialize<'de> for IgnitionDigest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        from_text(deserializer)
     }
 }
 

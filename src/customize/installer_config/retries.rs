@@ -4,11 +4,13 @@ use std::fmt;
 use std::num::ParseIntError;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::customize::from_text::from_text;
 
 /// A number of retries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(into = "String")]
 #[non_exhaustive]
 pub enum FetchRetries {
     /// This often; 0 is the default.
@@ -58,11 +60,9 @@ impl fmt::Display for FetchRetries {
     }
 }
 
-impl TryFrom<String> for FetchRetries {
-    type Error = FetchRetriesError;
-
-    fn try_from(text: String) -> Result<Self, FetchRetriesError> {
-        text.parse()
+impl<'de> Deserialize<'de> for FetchRetries {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        from_text(deserializer)
     }
 }
 

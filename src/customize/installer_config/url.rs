@@ -6,11 +6,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::customize::from_text::from_text;
 
 /// A URL that the installer fetches.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(into = "String")]
 pub struct InstallUrl(String);
 
 /// Why a URL could not be read.
@@ -76,11 +78,9 @@ impl fmt::Display for InstallUrl {
     }
 }
 
-impl TryFrom<String> for InstallUrl {
-    type Error = InstallUrlError;
-
-    fn try_from(text: String) -> Result<Self, InstallUrlError> {
-        text.parse()
+impl<'de> Deserialize<'de> for InstallUrl {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        from_text(deserializer)
     }
 }
 
