@@ -228,12 +228,11 @@ impl Reader<'_> {
         let release = self.wanted("ClusterDeployment", "spec.clusterRef").and_then(|wanted| {
             let from = self.object.at("spec.clusterRef");
             let cluster = manifests.find(wanted, &from, &mut findings)?;
-            let install = cluster.get("spec.clusterInstallRef.name")?.as_str()?;
-            let wanted =
-                Wanted { kind: "AgentClusterInstall", namespace: cluster.namespace(), name: install };
+            let name = cluster.text("spec.clusterInstallRef.name", &mut findings)?.value;
+            let wanted = Wanted { kind: "AgentClusterInstall", namespace: cluster.namespace(), name: &name };
             let install = manifests.find(wanted, &cluster.at("spec.clusterInstallRef"), &mut findings)?;
-            let set = install.get("spec.imageSetRef.name")?.as_str()?;
-            let wanted = Wanted { kind: "ClusterImageSet", namespace: "", name: set };
+            let name = install.text("spec.imageSetRef.name", &mut findings)?.value;
+            let wanted = Wanted { kind: "ClusterImageSet", namespace: "", name: &name };
             let set = manifests.find(wanted, &install.at("spec.imageSetRef"), &mut findings)?;
             set.text("spec.releaseImage", &mut findings)
         });

@@ -76,8 +76,14 @@ fn equality(key: &str, value: &Value) -> Result<Requirement, String> {
 
 fn expression(value: &Value) -> Result<Requirement, &'static str> {
     let key = value.get("key").and_then(Value::as_str).ok_or("has no key")?;
-    let values = value.get("values").and_then(Value::as_array).into_iter().flatten();
-    let values: Vec<String> = values.filter_map(|it| it.as_str().map(str::to_owned)).collect();
+    let values: Vec<String> = match value.get("values") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(list)) => {
+            let texts = list.iter().map(|it| it.as_str().map(str::to_owned));
+            texts.collect::<Option<_>>().ok_or("its values have to be strings")?
+        }
+        Some(_) => return Err("its values have to be a list"),
+    };
     let operator = value.get("operator").and_then(Value::as_str).unwrap_or_default();
     let test = match (operator, values.is_empty()) {
         ("In", false) => Test::In(values),
@@ -129,6 +135,14 @@ mod tests {
             (json!({"matchLabel": {"a": "1"}}), "matchLabel"),
             (json!({"matchExpressions": [{"operator": "Exists"}]}), "matchExpressions[0]"),
             (json!({"matchExpressions": [{"key": "a", "operator": "In"}]}), "matchExpressions[0]"),
+            (
+                json!({"matchExpressions": [{"key": "a", "operator": "In", "values": ["1", 2]}]}),
+                "matchExpressions[0]",
+            ),
+            (
+                json!({"matchExpressions": [{"key": "a", "operator": "Exists", "values": "1"}]}),
+                "matchExpressions[0]",
+            ),
             (
                 json!({"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]}),
                 "matchExpressions[0]",

@@ -177,6 +177,13 @@ const CASES: &[Case] = &[
         said: "manifests/infraenv.yaml:17: spec.kernelArguments[0]: error: has to be an object\nError: 1 error",
     },
     Case {
+        site: "bonded",
+        file: "cluster.yaml",
+        from: "name: openshift-v4.18.3",
+        to: "name: [4.18]",
+        said: "manifests/cluster.yaml:29: spec.imageSetRef.name: warning: has to be a string\ninfra-env: error: the version",
+    },
+    Case {
         site: "single-node",
         file: "site.yml",
         from: "  proxy:\n    httpProxy: http://proxy.example.com:3128\n    httpsProxy: http://proxy.example.com:3128\n    noProxy: .example.com,10.0.0.0/8\n",
