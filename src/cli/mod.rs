@@ -83,7 +83,7 @@ const INSTALLER_VERSION: &str = concat!("0.27.0+kindling.", env!("CARGO_PKG_VERS
 
 /// Runs the command that the arguments name, and gives the exit code: 0 done, 1 failed (or, of `iso diff`, `iso
 /// verify`, `ignition validate`, `ignition merge`, `network check`, `doctor` and `boot-test`, found something), 2 wrong
-/// usage.
+/// usage (or, of `iso diff`, failed), 3 of `discovery create` and `discovery apply`: done, and the summary cannot be printed.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let cli = match parse(&arguments) {
@@ -91,11 +91,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => error.exit(),
     };
     match cli.command.run(&arguments) {
+    let failure = cli.command.failure();
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("Error: {}", message(&error));
-            ExitCode::FAILURE
+            failure
         }
     }
 }
@@ -118,6 +119,14 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
 
 impl Command {
     fn run(self, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
+    /// The exit code where it cannot be done.
+    fn failure(&self) -> ExitCode {
+        match self {
+            Self::Iso(command) => command.failure(),
+            _ => ExitCode::FAILURE,
+        }
+    }
+
         match self {
             Self::Iso(command) => command.run(),
             Self::Pxe(command) => command.run().map(|()| ExitCode::SUCCESS),

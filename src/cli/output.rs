@@ -1,12 +1,13 @@
 //! Where commands write: over the image, to a new file, or to the standard output.
 
+use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use isogen::{BaseImage, Edits, Plan, Source};
+use isogen::{BaseImage, Edits, Error, Plan, Source};
 
 /// What image-editing commands share: the image, and where the result goes.
 #[derive(Debug, Args)]
@@ -81,7 +82,10 @@ impl Editing {
         let plan = if self.grow { self.image.plan(edits)? } else { self.image.plan_in_place(edits)? };
         match self.target {
             Target::InPlace(file) => {
-                plan.write_in_place(&file, self.image.require_ignition_area()?.extent)?
+                match plan.write_in_place(&file, self.image.require_ignition_area()?.extent) {
+                    Err(error @ Error::NotInPlace { .. }) => bail!("{error}: name a new file with -o"),
+                    written => written?,
+                }
             }
             Target::File(path) => plan.write_file(path)?,
             Target::Stdout => write_stdout(&plan)?,
@@ -106,6 +110,7 @@ pub(super) fn write_stdout(plan: &Plan) -> Result<()> {
 /// Writes bytes to a file, in place of what it held, or to the standard output.
 pub(super) fn write_bytes(path: Option<&str>, bytes: &[u8]) -> Result<()> {
     match path {
+        Some("") => bail!("writing \"\": the name of the file is empty"),
         Some(path) => std::fs::write(path, bytes).with_context(|| format!("writing {path}")),
         None => {
             refuse_terminal()?;
@@ -120,11 +125,44 @@ pub(super) fn print_bytes(bytes: &[u8]) -> Result<()> {
     stdout.write_all(bytes).and_then(|()| stdout.flush()).context("writing to stdout")
 }
 
-/// Prints the path of a file that is being written. That nobody reads it is no reason to stop.
+/// Prints the path of a file that was written. That nobody reads it is no failure.
 pub(super) fn print_path(path: &Path) -> Result<()> {
     match writeln!(io::stdout(), "{}", path.display()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error).context("writing to stdout"),
         _ => Ok(()),
+    }
+}
+
+/// Text for people, made by `writeln!`, a line at a time. What comes from images and other files may hold control characters: they
+/// are shown and not sent to the terminal, and make no lines of their own.
+#[derive(Debug, Default)]
+pub(super) struct Lines(String);
+
+impl Lines {
+    pub(super) fn into_text(self) -> String {
+        self.0
+    }
+}
+
+impl fmt::Write for Lines {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for character in text.chars() {
+            if character.is_control() {
+                self.0.extend(character.escape_default());
+            } else {
+                self.0.push(character);
+            }
+        }
+        Ok(())
+    }
+
+    /// What `writeln!` calls: all parts of a line at once, and the line feed that ends it.
+    fn write_fmt(&mut self, line: fmt::Arguments<'_>) -> fmt::Result {
+        let line = line.to_string();
+        let (line, end) = line.strip_suffix('\n').map_or((line.as_str(), ""), |line| (line, "\n"));
+        self.write_str(line)?;
+        self.0.push_str(end);
+        Ok(())
     }
 }
 

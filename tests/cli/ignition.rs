@@ -93,6 +93,11 @@ fn configs_merge_in_their_order() {
     assert!(back.contains("data:,a"), "{back}");
     assert_eq!(scratch.kindling("ignition merge good.ign change.ign -o out.ign").printed(), "");
     assert_eq!(scratch.read("out.ign"), format!("{expected}\n").into_bytes());
+    assert_eq!(
+        scratch.kindling("ignition merge good.ign change.ign -o -").printed(),
+        format!("{expected}\n")
+    );
+    assert!(!scratch.has("-"));
     let newer = scratch.kindling("ignition merge --pretty --spec 3.5.0 good.ign change.ign").printed();
     assert!(newer.contains("\n    \"version\": \"3.5.0\"\n"), "{newer}");
     let piped = scratch.command(["ignition", "merge", "-", "change.ign"]).stdin(GOOD).output();

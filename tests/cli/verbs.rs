@@ -372,7 +372,8 @@ fn configs_and_keyfiles_are_wrapped_for_network_boots() {
         scratch.kindling("pxe network unwrap -C out network.img").printed(),
         "out/wired.nmconnection\n"
     );
-    scratch.kindling("pxe ignition unwrap network.img").failure("No embedded Ignition config.");
+    let unwrap = scratch.kindling("pxe ignition unwrap network.img");
+    unwrap.failure("couldn't find Ignition config in archive (network.img)");
     scratch.kindling("pxe network unwrap old.img").failure("No embedded network settings.");
     let twice = scratch.kindling("pxe network wrap -k wired.nmconnection -k ./wired.nmconnection");
     twice.failure("multiple input files named");
@@ -504,6 +505,45 @@ fn diff_exits_0_for_equal_images_and_1_for_others() {
         assert!(output.text().contains("quiet"), "{}", output.text());
         assert_eq!(output.stderr, "");
     }
+}
+
+/// As diff(1) and cmp(1): who compares in a script tells other images from none.
+#[test]
+fn diff_exits_2_where_there_is_nothing_to_compare() {
+    let scratch = usual().scratch();
+    for line in ["iso diff image.iso missing.iso", "iso diff --json config.ign image.iso"] {
+        let output = scratch.kindling(line);
+        assert_eq!(output.status.code(), Some(2), "{line}: {}", output.stderr);
+        assert!(
+            output.stderr.starts_with("Error: ") && output.stdout.is_empty(),
+            "{line}: {}",
+            output.stderr
+        );
+    }
+}
+
+#[test]
+fn texts_of_an_image_are_shown_as_they_are_and_on_their_line() {
+    let scratch = usual().scratch();
+    let modify = ["iso", "kargs", "modify", "-a", "a=\"b c\"", "-o", "quoted.iso", "image.iso"];
+    scratch.command(modify).output().success();
+    let output = scratch.kindling("iso diff image.iso quoted.iso");
+    assert!(output.text().contains(" a=\"b c\"\n"), "{}", output.text());
+    assert!(scratch.kindling("iso inspect quoted.iso").printed().contains(" a=\"b c\"\n"));
+    let mut image = usual().bytes.clone();
+    let area = usual().truth.kargs[0];
+    image[usize::try_from(area.offset).unwrap()] = b'"';
+    scratch.write("other.iso", &image);
+    let output = scratch.kindling("iso verify other.iso");
+    let told = output.text();
+    assert!(told.contains("kargs don't match at all offsets: \"") && !told.contains("\\'"), "{told}");
+    // ECMA-119, 8.4.7: the volume identifier.
+    let id = &mut image[32768 + 40..][..32];
+    id[..16].copy_from_slice(b"a\nGeneration: no");
+    scratch.write("other.iso", &image);
+    let text = scratch.kindling("iso inspect other.iso").printed();
+    assert!(text.contains("\nVolume:        a\\nGeneration: no"), "{text}");
+    assert!(!text.lines().any(|line| line.starts_with("Generation: no")), "{text}");
 }
 
 #[test]

@@ -51,11 +51,13 @@ impl NewFile {
     /// Fails where the name is taken already or the folder cannot be written.
     pub fn create(path: impl Into<PathBuf>, access: Access) -> Result<Self> {
         let path = path.into();
-        Self::create_unnamed(&path, access)
-            .map_err(|source| Error::Write { file: path.display().to_string(), source })
+        Self::create_unnamed(&path, access).map_err(|source| Error::Write { file: shown(&path), source })
     }
 
     fn create_unnamed(path: &Path, access: Access) -> io::Result<Self> {
+        if path.as_os_str().is_empty() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the name of the file is empty"));
+        }
         // Said before the work instead of after it; `commit` makes sure.
         if path.symlink_metadata().is_ok() {
             return Err(Errno::EXIST.into());
@@ -126,7 +128,7 @@ impl NewFile {
     }
 
     fn error(&self, source: io::Error) -> Error {
-        Error::Write { file: self.path.display().to_string(), source }
+        Error::Write { file: shown(&self.path), source }
     }
 
     fn write_segments(&self, plan: &Plan, tell: &mut dyn FnMut(u64)) -> io::Result<()> {
@@ -152,6 +154,11 @@ impl NewFile {
         let base = plan.source().as_file().filter(|_| plan.changes_in_place().is_ok());
         base.is_some_and(|base| rustix::fs::ioctl_ficlone(&self.file, base).is_ok())
     }
+}
+
+/// The name of a file, for messages; one that is empty can be seen.
+fn shown(path: &Path) -> String {
+    if path.as_os_str().is_empty() { "\"\"".to_owned() } else { path.display().to_string() }
 }
 
 impl Plan {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::output::Written;
 use super::prepare::Prepared;
 use super::without_secrets;
-use crate::cli::output::{print_bytes, print_json};
+use crate::cli::output::{Lines, print_bytes, print_json};
 
 impl Prepared {
     /// What goes into the images, whichever they are.
@@ -26,7 +26,7 @@ impl Prepared {
     /// The same as text.
     pub(super) fn to_text(&self) -> Result<String, std::fmt::Error> {
         let inputs = self.images.inputs();
-        let mut out = String::new();
+        let mut out = Lines::default();
         writeln!(out, "Live image:        {}", self.images.base().source().name())?;
         writeln!(out, "Infra-env:         {}", inputs.infra_env.id)?;
         writeln!(out, "OpenShift version: {}", inputs.version)?;
@@ -42,7 +42,7 @@ impl Prepared {
         for change in inputs.kernel_arguments.changes() {
             writeln!(out, "Kernel argument:   {} {}", change.operation(), change.value())?;
         }
-        Ok(out)
+        Ok(out.into_text())
     }
 }
 

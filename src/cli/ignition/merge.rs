@@ -21,7 +21,7 @@ use crate::cli::output::{print_bytes, write_bytes};
 pub(in crate::cli) struct Merge {
     #[command(flatten)]
     findings: FindingOptions,
-    /// Write the config to a file instead of stdout
+    /// Write the config to a file instead of stdout, which is - too
     #[arg(short, long, value_name = "path")]
     output: Option<String>,
     /// Write the config over several lines
@@ -63,9 +63,9 @@ impl Merge {
     }
 
     fn write(&self, text: &[u8]) -> Result<()> {
-        match &self.output {
-            Some(path) => write_bytes(Some(path), text),
-            None => print_bytes(text),
+        match self.output.as_deref() {
+            None | Some("-") => print_bytes(text),
+            path => write_bytes(path, text),
         }
     }
 }

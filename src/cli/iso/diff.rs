@@ -7,10 +7,15 @@ use anyhow::Result;
 use clap::Args;
 use isogen::{BaseImage, Difference};
 
-use crate::cli::output::{print_bytes, print_json};
+use crate::cli::output::{Lines, print_bytes, print_json};
+
+/// The exit code where images cannot be compared.
+pub(super) const TROUBLE: u8 = 2;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Exit code: 0 the images are equal to the byte, 1 they differ or cannot be compared.")]
+#[command(
+    after_help = "Exit code: 0 the images are equal to the byte, 1 they differ, 2 they cannot be compared."
+)]
 pub(in crate::cli) struct Diff {
     /// Print JSON
     #[arg(long)]
@@ -37,17 +42,19 @@ impl Diff {
 }
 
 fn text(difference: &Difference) -> Result<String> {
-    let mut out = String::new();
+    let mut out = Lines::default();
     for change in &difference.changes {
         writeln!(out, "{}", change.what)?;
         for (sign, value) in [('-', &change.first), ('+', &change.second)] {
             if let Some(value) = value {
-                writeln!(out, "  {sign} {}", value.escape_debug())?;
+                writeln!(out, "  {sign} {value}")?;
             }
         }
     }
     if let Some((first, second)) = difference.lengths {
-        writeln!(out, "length\n  - {first} bytes\n  + {second} bytes")?;
+        writeln!(out, "length")?;
+        writeln!(out, "  - {first} bytes")?;
+        writeln!(out, "  + {second} bytes")?;
     }
     for stretch in &difference.stretches {
         writeln!(out, "bytes {} to {} differ ({})", stretch.offset(), stretch.end(), stretch.len())?;
@@ -55,5 +62,5 @@ fn text(difference: &Difference) -> Result<String> {
     if difference.more {
         writeln!(out, "more bytes differ")?;
     }
-    Ok(out)
+    Ok(out.into_text())
 }

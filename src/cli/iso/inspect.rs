@@ -9,7 +9,7 @@ use isogen::inspect::{BootFile, IgnitionSummary, Inspection, KargsSummary};
 use isogen::{BaseImage, Extent};
 use serde::Serialize;
 
-use crate::cli::output::{print_bytes, print_json};
+use crate::cli::output::{Lines, print_bytes, print_json};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Inspect {
@@ -65,9 +65,8 @@ fn differing(base: &[BootFile], image: &[BootFile]) -> Vec<String> {
     paths
 }
 
-/// The report as text. Control characters come from the image: they are shown, not sent to the terminal.
 fn text(report: &Report) -> Result<String> {
-    let mut out = String::new();
+    let mut out = Lines::default();
     let image = &report.image;
     let architecture = image.architecture.map_or("unknown".to_owned(), |it| format!("{it:?}").to_lowercase());
     writeln!(out, "{}: {} bytes", image.file, image.len)?;
@@ -104,7 +103,8 @@ fn text(report: &Report) -> Result<String> {
         (Some(len), _) => writeln!(out, "Minimal ISO:   {len} bytes")?,
         (None, error) => writeln!(out, "Minimal ISO:   {}", error.as_deref().unwrap_or("none"))?,
     }
-    writeln!(out, "\n{:>12} {:>12}  path", "offset", "length")?;
+    writeln!(out)?;
+    writeln!(out, "{:>12} {:>12}  path", "offset", "length")?;
     for file in &image.files {
         let slash = if file.directory { "/" } else { "" };
         writeln!(out, "{:>12} {:>12}  {}{slash}", file.extent.offset(), file.extent.len(), file.path)?;
@@ -112,15 +112,10 @@ fn text(report: &Report) -> Result<String> {
     for finding in &image.findings {
         writeln!(out, "note: byte {}: {}", finding.offset, finding.message)?;
     }
-    let shown = |character: char| match character {
-        '\n' => "\n".to_owned(),
-        character if character.is_control() => character.escape_default().to_string(),
-        character => character.to_string(),
-    };
-    Ok(out.chars().map(shown).collect())
+    Ok(out.into_text())
 }
 
-fn boot(out: &mut String, image: &Inspection) -> Result<()> {
+fn boot(out: &mut Lines, image: &Inspection) -> Result<()> {
     for entry in image.boot_catalog.iter().flat_map(|catalog| &catalog.entries) {
         let (platform, sector) = (entry.platform, entry.sector);
         let path = image.files.iter().find(|file| !file.directory && file.extent.offset() == sector.offset());
@@ -145,7 +140,7 @@ fn boot(out: &mut String, image: &Inspection) -> Result<()> {
     Ok(())
 }
 
-fn boot_files(out: &mut String, report: &Report) -> Result<()> {
+fn boot_files(out: &mut Lines, report: &Report) -> Result<()> {
     let base = report.base.as_deref().unwrap_or_default();
     match &report.boot_files_differing {
         None => writeln!(out, "Boot files:    {}, by SHA-256", report.image.boot_files.len())?,
@@ -161,7 +156,7 @@ fn boot_files(out: &mut String, report: &Report) -> Result<()> {
     Ok(())
 }
 
-fn ignition(out: &mut String, area: &IgnitionSummary, report: &Report) -> Result<()> {
+fn ignition(out: &mut Lines, area: &IgnitionSummary, report: &Report) -> Result<()> {
     writeln!(
         out,
         "Ignition area: {} of {} bytes used, {}",
@@ -198,7 +193,7 @@ fn ignition(out: &mut String, area: &IgnitionSummary, report: &Report) -> Result
     Ok(())
 }
 
-fn kargs(out: &mut String, summary: &KargsSummary) -> Result<()> {
+fn kargs(out: &mut Lines, summary: &KargsSummary) -> Result<()> {
     match (&summary.current, &summary.error) {
         (Some(current), _) => writeln!(out, "Kernel args:   {current}")?,
         (None, error) => writeln!(out, "Kernel args:   {}", error.as_deref().unwrap_or("unknown"))?,

@@ -52,6 +52,11 @@ pub(super) enum Command {
 }
 
 impl Command {
+    /// The exit code where it cannot be done. As diff(1) and cmp(1), `diff` keeps 1 for what differs.
+    pub(super) fn failure(&self) -> ExitCode {
+        if matches!(self, Self::Diff(_)) { ExitCode::from(diff::TROUBLE) } else { ExitCode::FAILURE }
+    }
+
     pub(super) fn run(self) -> Result<ExitCode> {
         match self {
             Self::Customize(command) => command.run(),

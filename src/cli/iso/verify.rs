@@ -1,5 +1,6 @@
 //! `kindling iso verify`: whether an image is sound.
 
+use std::fmt::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -8,7 +9,7 @@ use isogen::BaseImage;
 use isogen::verify::{Check, Outcome};
 
 use crate::cli::discovery::read_plan;
-use crate::cli::output::{print_json, print_line};
+use crate::cli::output::{Lines, print_bytes, print_json};
 use crate::discovery::{PlanFile, Stamp};
 
 #[derive(Debug, Args)]
@@ -35,7 +36,7 @@ impl Verify {
         if self.json {
             print_json(&checks)?;
         } else {
-            checks.iter().try_for_each(print)?;
+            print_bytes(text(&checks)?.as_bytes())?;
         }
         let sound = !checks.iter().any(|check| matches!(check.outcome, Outcome::Wrong(_)));
         Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -54,13 +55,19 @@ fn as_planned(image: &BaseImage, plan: &PlanFile) -> Result<Check> {
     Ok(Check { name: "plan", outcome })
 }
 
-fn print(check: &Check) -> Result<()> {
+fn text(checks: &[Check]) -> Result<String> {
+    let mut out = Lines::default();
+    checks.iter().try_for_each(|check| write(&mut out, check))?;
+    Ok(out.into_text())
+}
+
+fn write(out: &mut Lines, check: &Check) -> std::fmt::Result {
     let (outcome, details): (&str, &[String]) = match &check.outcome {
         Outcome::Ok => ("ok", &[]),
         Outcome::Absent => ("absent", &[]),
         Outcome::Skipped(reason) => ("skipped", std::slice::from_ref(reason)),
         Outcome::Wrong(wrong) => ("WRONG", wrong),
     };
-    print_line(format!("{:<18} {outcome}", check.name))?;
-    details.iter().try_for_each(|detail| print_line(format!("    {}", detail.escape_debug())))
+    writeln!(out, "{:<18} {outcome}", check.name)?;
+    details.iter().try_for_each(|detail| writeln!(out, "    {detail}"))
 }

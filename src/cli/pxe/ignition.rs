@@ -56,7 +56,7 @@ impl Unwrap {
         let archive = Archive::read_matching(stream, Limits::INITRD, |member| member == IGNITION_CONFIG);
         match archive.with_context(|| format!("decoding {name}"))?.get(IGNITION_CONFIG) {
             Some(config) => print_bytes(config),
-            None => bail!("No embedded Ignition config."),
+            None => bail!("couldn't find Ignition config in archive ({name})"),
         }
     }
 }
