@@ -327,19 +327,25 @@ fn a_summary_that_cannot_be_written_takes_no_image_away() {
     scratch.command(["discovery", "plan", "-o", "full.plan"].iter().chain(&SOURCE)).output().success();
     let create = ["discovery", "create", "--full", "created.iso"];
     let applied = ["discovery", "apply", "base.iso", "full.plan", "-o", "applied.iso"];
-    for run in [scratch.command(create.iter().chain(&SOURCE)), scratch.command(applied)] {
+    let plan = ["discovery", "plan", "-o", "again.plan"];
+    for run in [
+        scratch.command(create.iter().chain(&SOURCE)),
+        scratch.command(applied),
+        scratch.command(plan.iter().chain(&SOURCE)),
+    ] {
         let mut command = run.command();
         command.stdin(std::process::Stdio::null()).stdout(full.try_clone().unwrap());
         let output = command.stderr(std::process::Stdio::piped()).output().unwrap();
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(3), "{stderr}");
         assert!(
-            stderr.starts_with("Error: all images are there, and the summary cannot be printed"),
+            stderr.contains("Error: all files are written, and the summary cannot be printed"),
             "{stderr}"
         );
         assert!(stderr.contains("No space left on device"), "{stderr}");
     }
     assert!(scratch.read("created.iso") == scratch.read("applied.iso"));
+    assert!(scratch.read("again.plan") == scratch.read("full.plan"));
 }
 
 #[test]

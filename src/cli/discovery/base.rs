@@ -23,8 +23,8 @@ pub(super) struct BaseOptions {
     /// Version of OpenShift: the live image that the catalogue has for it, fetched once and kept
     #[arg(long, value_name = "VERSION")]
     os_image: Option<String>,
-    /// Processor of the machines, which the live image has to be for [default: that of the manifests; for an image of the
-    /// catalogue or a URL, or else x86_64]
+    /// Processor of the machines, for which the live image has to be [default: that of the manifests; x86_64 is fetched where
+    /// they name none]
     #[arg(long, value_name = "ARCH", value_parser = processor)]
     pub(super) arch: Option<CpuArchitecture>,
     /// SHA-256 that the live image has to have

@@ -10,8 +10,8 @@ use super::output::{Digests, OutputOptions, write};
 use super::prepare::SourceOptions;
 use super::{summary, told};
 
-pub(super) const EXIT_CODES: &str = "Exit code: 0 all images are there, 1 an error was found and nothing is there, 2 wrong \
-    usage, 3 all images are there and the summary cannot be printed.";
+pub(super) const EXIT_CODES: &str = "Exit code: 0 all files are there, 1 an error was found and nothing is there, 2 wrong \
+    usage, 3 all files are there and the summary cannot be printed.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]

@@ -45,14 +45,14 @@ impl Command {
     }
 }
 
-/// The exit code of a command whose images are there, and whose summary may not be.
+/// The exit code of a command that has written all of its files and cannot print its summary.
 const UNTOLD: u8 = 3;
 
-/// The exit code after the images are there and the summary was printed, or could not be: that takes no image away.
+/// The exit code after all files are there and the summary was printed, or could not be: that takes no file away.
 fn told(summary: Result<()>) -> Result<ExitCode> {
     match summary {
         Err(error) if !super::is_broken_pipe(&error) => {
-            let error = error.context("all images are there, and the summary cannot be printed");
+            let error = error.context("all files are written, and the summary cannot be printed");
             eprintln!("Error: {}", super::message(&error));
             Ok(ExitCode::from(UNTOLD))
         }

@@ -12,12 +12,14 @@ use isogen::write::{Access, NewFile};
 use isogen::{Plan, Segment};
 use serde_json::{Value, json};
 
-use super::named_file;
+use super::create::EXIT_CODES;
 use super::prepare::SourceOptions;
+use super::{named_file, told};
 use crate::cli::output::{print_bytes, print_json};
 use crate::discovery::{Form, PlanFile};
 
 #[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
 pub(in crate::cli) struct PlanCommand {
     #[command(flatten)]
     source: SourceOptions,
@@ -68,17 +70,17 @@ impl PlanCommand {
             );
         }
         let layout = way.map(|way| way.to_string());
-        if self.json {
+        let summary = if self.json {
             let mut json = prepared.to_json();
             if let Some(map) = json.as_object_mut() {
                 map.insert("image".to_owned(), to_json(&form, &plan, layout.as_deref()));
             }
-            print_json(&json)?;
+            print_json(&json)
         } else {
             let text = prepared.to_text()? + &to_text(&form, &plan, layout.as_deref())?;
-            print_bytes(text.as_bytes())?;
-        }
-        Ok(ExitCode::SUCCESS)
+            print_bytes(text.as_bytes())
+        };
+        if self.output.is_some() { told(summary) } else { summary.map(|()| ExitCode::SUCCESS) }
     }
 
     /// Tells what is in a plan file.
