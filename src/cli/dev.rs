@@ -11,8 +11,9 @@ use isogen::volume::{Descriptor, Volume, VolumeDescriptor};
 use isogen::{Archive, BaseImage, Source};
 use serde_json::{Value, json};
 
-use super::input::{self, below, create_file};
-use super::output::{print_json, print_line, print_path};
+use super::created::{print_paths, write_private};
+use super::input::{self, any_path, below};
+use super::output::{print_json, print_line};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -178,7 +179,7 @@ impl ShowInitrd {
 #[derive(Debug, Args)]
 pub(super) struct ExtractInitrd {
     /// Output directory
-    #[arg(short = 'C', long, value_name = "path", default_value = ".")]
+    #[arg(short = 'C', long, value_name = "path", default_value = ".", value_parser = any_path())]
     directory: PathBuf,
     /// List extracted contents
     #[arg(short, long)]
@@ -190,16 +191,9 @@ pub(super) struct ExtractInitrd {
 impl ExtractInitrd {
     fn run(self) -> Result<()> {
         let archive = self.selection.read()?;
-        let path = |name: &str| below(&self.directory, name);
         // All names are judged before the first file is written.
-        archive.iter().try_for_each(|(name, _)| path(name).map(drop))?;
-        for (name, contents) in archive.iter() {
-            let path = path(name)?;
-            if self.verbose {
-                print_path(&path)?;
-            }
-            create_file(&path, contents)?;
-        }
-        Ok(())
+        let files = archive.iter().map(|(name, contents)| Ok((below(&self.directory, name)?, contents)));
+        let paths = write_private(files.collect::<Result<_>>()?)?;
+        if self.verbose { print_paths(&paths) } else { Ok(()) }
     }
 }

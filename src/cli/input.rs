@@ -1,11 +1,12 @@
 //! What commands read: files by name, or the standard input; and the files that they take out of archives.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use isogen::Source;
 
 use crate::customize::InputFile;
@@ -84,11 +85,6 @@ pub(super) fn open_source(path: &str) -> Result<Source> {
     Ok(Source::from_file(spool, path)?)
 }
 
-/// Makes a folder for output, and those above it.
-pub(super) fn create_directory(path: &Path) -> Result<()> {
-    std::fs::create_dir_all(path).with_context(|| format!("creating directory {}", path.display()))
-}
-
 /// The path of an archive member below a folder. Archives come from strangers: one that would leave it is refused.
 pub(super) fn below(directory: &Path, member: &str) -> Result<PathBuf> {
     let inside = |part: Component| matches!(part, Component::Normal(_) | Component::CurDir);
@@ -98,12 +94,8 @@ pub(super) fn below(directory: &Path, member: &str) -> Result<PathBuf> {
     Ok(directory.join(member))
 }
 
-/// Writes a new file that only its owner may read, making its folders; a file that is there already is an error.
-pub(super) fn create_file(path: &Path, contents: &[u8]) -> Result<()> {
-    if let Some(parent) = path.parent() {
-        create_directory(parent)?;
-    }
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    let mut file = file.with_context(|| format!("creating {}", path.display()))?;
-    file.write_all(contents).with_context(|| format!("writing {}", path.display()))
+/// What reads the path of a directory or an image. An empty one is taken as the program that Kindling stands in for takes it: as
+/// the current directory, or as the name of no file.
+pub(super) fn any_path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
 }

@@ -7,6 +7,7 @@ mod auth;
 mod boot_test;
 mod catalogue;
 mod completions;
+mod created;
 mod demo;
 mod dev;
 mod discovery;
@@ -90,8 +91,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => error.exit(),
     };
-    match cli.command.run(&arguments) {
     let failure = cli.command.failure();
+    match cli.command.run(&arguments) {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -118,7 +119,6 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
 }
 
 impl Command {
-    fn run(self, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     /// The exit code where it cannot be done.
     fn failure(&self) -> ExitCode {
         match self {
@@ -127,6 +127,7 @@ impl Command {
         }
     }
 
+    fn run(self, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
         match self {
             Self::Iso(command) => command.run(),
             Self::Pxe(command) => command.run().map(|()| ExitCode::SUCCESS),

@@ -188,6 +188,61 @@ fn a_name_that_is_taken_is_refused_and_the_file_kept() {
     assert!(!scratch.path("nowhere").exists());
 }
 
+/// Of several files, one whose name is taken keeps all others away, and no path is printed.
+#[test]
+fn files_of_one_command_are_all_there_or_none_is() {
+    let scratch = scratch_with_initrd();
+    let hosts = ["eth0", "eth1"].map(|name| {
+        let text = format!("interfaces:\n- name: {name}\n  type: ethernet\n  state: up\n");
+        scratch.write(&format!("{name}.yaml"), text);
+        format!("{name}.yaml")
+    });
+    scratch.write("a.nmconnection", "[a]\n");
+    scratch.kindling("iso network embed -k a.nmconnection -k wired.nmconnection image.iso").success();
+    for (line, taken) in [
+        (format!("network keyfiles -o new/out {}", hosts.join(" ")), "new/out/host1/eth1.nmconnection"),
+        ("iso extract pxe image.iso".to_owned(), "image-initrd.img"),
+        ("iso extract pxe image.iso".to_owned(), "image-rootfs.img"),
+        ("iso extract pxe image.iso".to_owned(), "image-vmlinuz"),
+        ("iso network extract -C new/out image.iso".to_owned(), "new/out/wired.nmconnection"),
+        ("dev extract initrd -v -C new/out initrd.img".to_owned(), "new/out/etc/coreos/features.json"),
+    ] {
+        scratch.write(taken, "mine");
+        let before = scratch.names();
+        let output = scratch.kindling(&line);
+        output.failure("File exists");
+        assert!(output.stderr.contains(taken), "{line}: {}", output.stderr);
+        assert!(output.stdout.is_empty(), "{line}: {}", output.text());
+        assert_eq!(scratch.names(), before, "{line}");
+        assert!(!scratch.has("new/out/host0"), "{line}");
+        assert_eq!(scratch.read(taken), b"mine");
+        scratch.remove(taken);
+        let _ = fs::remove_dir_all(scratch.path("new"));
+        let printed = scratch.kindling(&line).printed();
+        assert!(printed.lines().count() > 1, "{printed}");
+        printed.lines().for_each(|path| scratch.remove(path));
+        let _ = fs::remove_dir_all(scratch.path("new"));
+    }
+}
+
+/// As the program that Kindling stands in for: the current directory.
+#[test]
+fn a_folder_without_a_name_is_the_current_one() {
+    let scratch = scratch_with_initrd();
+    scratch.kindling("iso network embed -k wired.nmconnection image.iso").success();
+    scratch.remove("wired.nmconnection");
+    for (line, file) in [
+        (&["iso", "extract", "pxe", "-o", "", "image.iso"][..], "image-vmlinuz"),
+        (&["iso", "network", "extract", "-C", "", "image.iso"][..], "wired.nmconnection"),
+        (&["dev", "extract", "initrd", "-v", "-C", "", "initrd.img"][..], "etc/coreos/features.json"),
+    ] {
+        let printed = scratch.command(line).output().printed();
+        assert!(printed.lines().any(|path| path == file), "{line:?}: {printed}");
+        assert!(scratch.has(file), "{line:?}");
+    }
+    scratch.command(["iso", "extract", "pxe", ""]).output().failure("opening");
+}
+
 #[test]
 fn a_file_without_a_name_is_told_of() {
     let scratch = scratch_with_initrd();

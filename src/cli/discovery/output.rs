@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -13,10 +13,9 @@ use ignition::network::KeyfileCache;
 use indicatif::{ProgressBar, ProgressStyle};
 use isogen::write::{Access, NewFile};
 use isogen::{Digest, Plan, Segment, Way};
-use tokio::runtime::Builder;
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::named_file;
+use crate::cli::created::Created;
 use crate::discovery::{Form, Host, ImageSet};
 
 #[derive(Debug, Args)]
@@ -246,103 +245,28 @@ pub(super) fn write(
     cache: &KeyfileCache,
     digests: Digests,
 ) -> Result<Vec<Written>> {
-    let created = Created(Arc::new(Mutex::new(Some(Vec::new()))));
+    let created = Created::new();
     created.remove_at_interrupt()?;
-    let written = outputs.iter().map(|output| created.write(output, images, (cache, digests)));
+    let written = outputs.iter().map(|output| write_one(&created, output, images, (cache, digests)));
     let written = written.collect::<Result<Vec<_>>>()?;
     created.keep();
     Ok(written)
 }
 
-/// What was created and has to go again unless everything else is; nothing any more when it stays.
-#[derive(Debug)]
-struct Created(Arc<Mutex<Option<Vec<PathBuf>>>>);
-
-impl Created {
-    fn write(
-        &self,
-        output: &Output,
-        images: &ImageSet,
-        (cache, digests): (&KeyfileCache, Digests),
-    ) -> Result<Written> {
-        let Output { path, content } = output;
-        self.create_directory(path)?;
-        let (plan, way) = content.plan(images, cache).with_context(|| path.display().to_string())?;
-        let file = NewFile::create(path, content.access())?;
-        let sha256 = write_plan(&file, &plan, digests)?;
-        self.commit(file, path)?;
-        let layout = way.map(|way| way.to_string());
-        Ok(Written { path: path.clone(), what: content.to_string(), len: plan.len(), sha256, layout })
-    }
-
-    /// Makes the directory of a file, if it is not there.
-    fn create_directory(&self, path: &Path) -> Result<()> {
-        let Some(parent) = path.parent().filter(|it| !it.as_os_str().is_empty() && !it.exists()) else {
-            return Ok(());
-        };
-        self.create_directory(parent)?;
-        let mut created = self.lock();
-        std::fs::create_dir(parent).with_context(|| format!("creating {}", parent.display()))?;
-        created.get_or_insert_default().push(parent.to_owned());
-        Ok(())
-    }
-
-    /// Gives a file its name. An interrupt comes before or after.
-    fn commit(&self, file: NewFile, path: &Path) -> Result<()> {
-        let mut created = self.lock();
-        file.commit()?;
-        created.get_or_insert_default().push(path.to_owned());
-        Ok(())
-    }
-
-    /// Forgets what was created, which stays.
-    fn keep(&self) {
-        *self.lock() = None;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Vec<PathBuf>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Removes what was created, the last first. Tells whether it was to go.
-    fn remove(created: &mut Option<Vec<PathBuf>>) -> bool {
-        let Some(mut paths) = created.take() else { return false };
-        while let Some(path) = paths.pop() {
-            // Whoever has put something into a directory meanwhile keeps it.
-            let _ = if path.is_dir() { std::fs::remove_dir(&path) } else { std::fs::remove_file(&path) };
-        }
-        true
-    }
-
-    /// From here on, an interrupt removes what was created, and ends the program.
-    fn remove_at_interrupt(&self) -> Result<()> {
-        /// The code of a program that was interrupted.
-        const INTERRUPTED: i32 = 130;
-        let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.context("interrupts cannot be waited for")?;
-        let mut interrupts = {
-            let _entered = runtime.enter();
-            signal(SignalKind::interrupt()).context("interrupts cannot be waited for")?
-        };
-        let created = Arc::clone(&self.0);
-        std::thread::spawn(move || {
-            if runtime.block_on(interrupts.recv()).is_some() {
-                // The lock is held to the end: nothing is created any more.
-                let mut created = created.lock().unwrap_or_else(PoisonError::into_inner);
-                if Self::remove(&mut created) {
-                    eprintln!("Interrupted: nothing was written");
-                }
-                std::process::exit(INTERRUPTED);
-            }
-        });
-        Ok(())
-    }
-}
-
-impl Drop for Created {
-    fn drop(&mut self) {
-        Self::remove(&mut self.lock());
-    }
+fn write_one(
+    created: &Created,
+    output: &Output,
+    images: &ImageSet,
+    (cache, digests): (&KeyfileCache, Digests),
+) -> Result<Written> {
+    let Output { path, content } = output;
+    created.create_directory(path)?;
+    let (plan, way) = content.plan(images, cache).with_context(|| path.display().to_string())?;
+    let file = NewFile::create(path, content.access())?;
+    let sha256 = write_plan(&file, &plan, digests)?;
+    created.commit(file, path)?;
+    let layout = way.map(|way| way.to_string());
+    Ok(Written { path: path.clone(), what: content.to_string(), len: plan.len(), sha256, layout })
 }
 
 /// Writes a plan with its digest being made beside, and a bar where somebody looks.

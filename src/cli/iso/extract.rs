@@ -1,6 +1,6 @@
 //! `kindling iso extract`: artifacts out of an image.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
@@ -8,8 +8,9 @@ use isogen::write::{Access, NewFile};
 use isogen::{BaseImage, Edits, Plan, Segment, Way};
 
 use super::nmstatectl::Nmstatectl;
-use crate::cli::input::create_directory;
-use crate::cli::output::{print_path, refuse_terminal, write_stdout};
+use crate::cli::created::{print_paths, write_files};
+use crate::cli::input::any_path;
+use crate::cli::output::{refuse_terminal, write_stdout};
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum Command {
@@ -34,10 +35,10 @@ impl Command {
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Pxe {
     /// Output directory
-    #[arg(short, long, value_name = "PATH", default_value = ".")]
+    #[arg(short, long, value_name = "PATH", default_value = ".", value_parser = any_path())]
     output_dir: PathBuf,
     /// ISO image
-    #[arg(value_name = "ISO")]
+    #[arg(value_name = "ISO", value_parser = any_path())]
     input: PathBuf,
 }
 
@@ -47,14 +48,11 @@ impl Pxe {
         let Ok(files) = image.pxe_files() else {
             bail!("Unrecognized CoreOS ISO image: {} has no images/pxeboot.", self.input.display());
         };
-        create_directory(&self.output_dir)?;
         let stem = self.input.file_stem().context("the image's path has no file name")?.to_string_lossy();
-        for file in files {
-            let path = self.output_dir.join(format!("{stem}-{}", file.name));
-            print_path(&path)?;
-            write_shared(&path, &file.plan)?;
-        }
-        Ok(())
+        let path = |name: &str| self.output_dir.join(format!("{stem}-{name}"));
+        let files = files.into_iter().map(|file| (path(&file.name), file.plan)).collect();
+        let paths = write_files(files, Access::Shared, |file, plan| Ok(file.write_plan(&plan)?))?;
+        print_paths(&paths)
     }
 }
 
@@ -138,10 +136,4 @@ fn print_stats(plan: &Plan) {
         "{} bytes in {segments} segments: {shared} shared with the base, {emitted} emitted, {zeros} zeros",
         plan.len()
     );
-}
-
-fn write_shared(path: &Path, plan: &Plan) -> Result<()> {
-    let file = NewFile::create(path, Access::Shared)?;
-    file.write_plan(plan)?;
-    Ok(file.commit()?)
 }

@@ -9,8 +9,8 @@ use ignition::network::{HostNetwork, Keyfile, keyfiles};
 use serde::Serialize;
 
 use super::read;
-use crate::cli::input::create_file;
-use crate::cli::output::{print_bytes, print_json, print_path};
+use crate::cli::created::{print_paths, write_private};
+use crate::cli::output::{print_bytes, print_json};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Keyfiles {
@@ -62,18 +62,15 @@ fn translate(host: &HostNetwork) -> Result<Host> {
 }
 
 fn write(hosts: &[Host], directory: &Path) -> Result<()> {
+    let mut files = Vec::new();
     for (number, host) in hosts.iter().enumerate() {
         let folder = match hosts {
             [_] => directory.to_owned(),
             _ => directory.join(format!("host{number}")),
         };
-        for file in &host.keyfiles {
-            let path = folder.join(&file.name);
-            print_path(&path)?;
-            create_file(&path, file.contents.as_bytes())?;
-        }
+        files.extend(host.keyfiles.iter().map(|file| (folder.join(&file.name), file.contents.as_bytes())));
     }
-    Ok(())
+    print_paths(&write_private(files)?)
 }
 
 /// All files, each after a comment with the names of its host and its own.

@@ -1,15 +1,16 @@
 //! `kindling pxe network`: network settings as initrd images of their own.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use isogen::initrd::{Limits, NETWORK_DIRECTORY};
 use isogen::{Archive, Encoding};
 
-use crate::cli::input::{self, create_directory};
-use crate::cli::output::{print_bytes, print_line, print_path, write_bytes};
+use crate::cli::created::{print_paths, write_private};
+use crate::cli::input;
+use crate::cli::output::{print_bytes, print_line, write_bytes};
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum Command {
@@ -81,7 +82,7 @@ pub(in crate::cli) fn keyfiles(paths: &[String]) -> Result<BTreeMap<String, Vec<
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Extraction {
     /// Extract to directory instead of stdout
-    #[arg(short = 'C', long, value_name = "path")]
+    #[arg(short = 'C', long, value_name = "path", value_parser = input::any_path())]
     directory: Option<PathBuf>,
 }
 
@@ -91,7 +92,7 @@ impl Extraction {
             bail!("No embedded network settings.");
         }
         match &self.directory {
-            Some(directory) => extract_to(directory.clone(), archive),
+            Some(directory) => extract_to(directory, archive),
             None => print_all(archive),
         }
     }
@@ -108,12 +109,7 @@ fn print_all(archive: &Archive) -> Result<()> {
     Ok(())
 }
 
-fn extract_to(directory: PathBuf, archive: &Archive) -> Result<()> {
-    create_directory(&directory)?;
-    for (name, contents) in archive.network() {
-        let path = input::below(&directory, name)?;
-        print_path(&path)?;
-        input::create_file(&path, contents)?;
-    }
-    Ok(())
+fn extract_to(directory: &Path, archive: &Archive) -> Result<()> {
+    let files = archive.network().map(|(name, contents)| Ok((input::below(directory, name)?, contents)));
+    print_paths(&write_private(files.collect::<Result<_>>()?)?)
 }
