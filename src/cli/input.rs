@@ -94,8 +94,8 @@ pub(super) fn below(directory: &Path, member: &str) -> Result<PathBuf> {
     Ok(directory.join(member))
 }
 
-/// What reads the path of a directory or an image. An empty one is taken as the program that Kindling stands in for takes it: as
-/// the current directory, or as the name of no file.
+/// What reads the path of a directory or an image. An empty one is what it is to the program that Kindling stands in for:
+/// the current directory, or the name of no file.
 pub(super) fn any_path() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().map(PathBuf::from)
 }

@@ -133,8 +133,8 @@ pub(super) fn print_path(path: &Path) -> Result<()> {
     }
 }
 
-/// Text for people, made by `writeln!`, a line at a time. What comes from images and other files may hold control characters: they
-/// are shown and not sent to the terminal, and make no lines of their own.
+/// Text for people, made by `writeln!`, a line at a time. What comes from images and other files may hold control characters:
+/// they are shown and not sent to the terminal, and make no lines of their own.
 #[derive(Debug, Default)]
 pub(super) struct Lines(String);
 

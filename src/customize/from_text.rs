@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use serde::de::{Deserializer, Error, Visitor};
 
-/// Reads a value from its text. What is wrong with it is said while the reader is at the text: it knows key and line then, and puts
-/// them into the error.
+/// Reads a value from its text. What is wrong with it is said while the reader is at the text: it knows key and line then, and
+/// puts them into the error.
 pub(super) fn from_text<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

@@ -1,5 +1,6 @@
 //! From an `InfraEnv` and what it refers to, to the draft of an infra-env.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ignition::discovery::InfraEnvId;
@@ -301,15 +302,12 @@ impl Reader<'_> {
         let (near, far): (Vec<&Object>, Vec<&Object>) =
             self.manifests.of_kind("NMStateConfig").partition(is_near);
         let (chosen, others): (Vec<&Object>, Vec<&Object>) = near.into_iter().partition(is_selected);
-        let far: Vec<&Object> =
-            far.into_iter().filter(is_selected).filter(|object| !self.has_an_infra_env(object)).collect();
+        // Those in the namespace of another infra-env belong to that one.
+        let taken: BTreeSet<&str> = self.manifests.of_kind("InfraEnv").map(Object::namespace).collect();
+        let is_left = |object: &&Object| is_selected(object) && !taken.contains(object.namespace());
+        let far: Vec<&Object> = far.into_iter().filter(is_left).collect();
         self.tell_of_selection(&selector, [&chosen, &others, &far]);
         chosen.into_iter().filter_map(|object| host(object, &mut self.findings)).collect()
-    }
-
-    /// Whether an object is in the namespace of some infra-env, to which it belongs then.
-    fn has_an_infra_env(&self, object: &Object) -> bool {
-        self.manifests.of_kind("InfraEnv").any(|it| it.namespace() == object.namespace())
     }
 
     /// Tells of what was chosen among the networks that are near, and of those that are in another namespace.

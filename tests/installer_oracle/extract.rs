@@ -10,7 +10,7 @@ fn network_boot_files_are_identical_for_every_image() {
         let pair = Pair::new(subject);
         pair.same("iso extract pxe image.iso");
         pair.same("iso extract pxe -o new/folder image.iso");
-        pair.same("iso extract pxe --output-dir new/folder image.iso");
+        pair.same("iso extract pxe --output-dir other/folder image.iso");
     });
 }
 
@@ -119,8 +119,10 @@ fn a_taken_name_is_refused() {
             pair.same("iso extract minimal-iso image.iso image.iso");
         }
         pair.write("image-initrd.img", "mine");
+        // The installer prints the path of a file before it writes it.
         let (ours, theirs) = pair.run(&["iso", "extract", "pxe", "image.iso"], b"");
-        assert_eq!((ours.status.code(), &ours.stdout), (theirs.status.code(), &theirs.stdout));
+        assert_eq!(ours.status.code(), theirs.status.code());
+        assert!(ours.stdout.is_empty(), "{}", ours.text());
         assert_eq!(
             pair.ours.files().keys().collect::<Vec<_>>(),
             pair.theirs.files().keys().collect::<Vec<_>>()

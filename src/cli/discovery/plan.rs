@@ -30,7 +30,8 @@ pub(in crate::cli) struct PlanCommand {
     #[arg(long, value_name = "URL", required_if_eq("image", "minimal"), help_heading = "Image")]
     rootfs_url: Option<String>,
     /// Write a plan file. It holds secrets: only its owner may read it
-    #[arg(short, long, value_name = "FILE", value_parser = named_file("plan files"), conflicts_with = "from_plan", help_heading = "Image")]
+    #[arg(short, long, value_name = "FILE", value_parser = named_file("plan files"))]
+    #[arg(conflicts_with = "from_plan", help_heading = "Image")]
     output: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
