@@ -2,8 +2,10 @@
 
 use nmstate::NmstateError;
 
+#[cfg(doc)]
+use super::MAX_BRACKETS;
+use super::MAX_DOCUMENT_LEN;
 use super::generate::BACKEND;
-use super::{MAX_BRACKETS, MAX_DOCUMENT_LEN};
 
 /// Why a document gave no keyfiles.
 #[derive(Debug, thiserror::Error)]
@@ -15,17 +17,17 @@ pub enum NetworkError {
         /// Length of the document.
         len: usize,
     },
-    /// The document has more than [`MAX_BRACKETS`] opening brackets and braces.
-    #[error("the nmstate document has {found} opening brackets; at most {MAX_BRACKETS} are accepted")]
+    /// More brackets and braces may be open at once than [`MAX_BRACKETS`], or than a document of such a length may have.
+    #[error("brackets are open within brackets, up to {found}, which would take too long to read")]
     TooManyBrackets {
-        /// How many it has.
+        /// How many at once.
         found: usize,
     },
     /// The document would be too large with its YAML aliases resolved.
-    #[error("the nmstate document has {found} YAML aliases, which may stand for too much")]
+    #[error("the YAML aliases stand for too much, for more than {max} bytes")]
     TooManyAliases {
-        /// How many it has.
-        found: usize,
+        /// How many bytes are accepted.
+        max: usize,
     },
     /// The document is not text.
     #[error("the nmstate document is not UTF-8 text")]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nmstate::{NetworkState, NmstateError};
 
-use super::{Keyfile, NetworkError, fault, isolation};
+use super::{Keyfile, NetworkError, cost, fault, isolation};
 
 /// Most bytes of one document.
 ///
@@ -13,19 +13,6 @@ use super::{Keyfile, NetworkError, fault, isolation};
 /// 256 KiB after compression. The generator's time grows with the square of the number of interfaces or rules;
 /// at this limit it stays within a few seconds.
 pub const MAX_DOCUMENT_LEN: usize = 512 << 10;
-
-/// Most opening brackets and braces in one document.
-///
-/// The YAML reader takes time in the square of their nesting, minutes for a document full of them. They are
-/// counted whether they nest or not, since only a YAML reader could tell. A JSON document for a thousand interfaces
-/// has about half as many.
-pub const MAX_BRACKETS: usize = 16 << 10;
-
-/// Largest size that a document may have once its aliases are resolved.
-///
-/// An alias repeats what an anchor names, and may be inside of what the next one repeats: a page of text can stand for
-/// gigabytes.
-const MAX_RESOLVED_LEN: usize = 64 << 20;
 
 /// The name under which the generator files its keyfiles.
 pub(super) const BACKEND: &str = "NetworkManager";
@@ -50,8 +37,9 @@ pub(super) const BACKEND: &str = "NetworkManager";
 /// # Ok::<(), ignition::network::NetworkError>(())
 /// ```
 pub fn keyfiles(document: &[u8]) -> Result<Vec<Keyfile>, NetworkError> {
-    check_size(document)?;
+    check_len(document.len())?;
     let text = std::str::from_utf8(document).map_err(NetworkError::NotText)?;
+    check_size(text)?;
     let mut generated =
         isolation::run(|| generate(text)).map_err(|message| NetworkError::Panic { message })??;
     generated.sort();
@@ -63,40 +51,17 @@ pub fn keyfiles(document: &[u8]) -> Result<Vec<Keyfile>, NetworkError> {
     Ok(keyfiles)
 }
 
-/// Refuses documents that would cost too much to parse.
-pub(super) fn check_size(document: &[u8]) -> Result<(), NetworkError> {
-    let len = document.len();
+/// Refuses documents that would cost too much to parse and to generate from.
+pub(super) fn check_size(document: &str) -> Result<(), NetworkError> {
+    check_len(document.len())?;
+    cost::check(document, MAX_DOCUMENT_LEN)
+}
+
+fn check_len(len: usize) -> Result<(), NetworkError> {
     if len > MAX_DOCUMENT_LEN {
         return Err(NetworkError::TooLarge { len });
     }
-    check_cost(document)
-}
-
-/// Refuses YAML whose brackets or aliases would cost too much, whatever its length.
-pub(super) fn check_cost(document: &[u8]) -> Result<(), NetworkError> {
-    let found = document.iter().filter(|byte| b"[{".contains(byte)).count();
-    if found > MAX_BRACKETS {
-        return Err(NetworkError::TooManyBrackets { found });
-    }
-    let found = aliases(document);
-    if found > 0 && resolved_len(document.len(), found) > MAX_RESOLVED_LEN {
-        return Err(NetworkError::TooManyAliases { found });
-    }
     Ok(())
-}
-
-/// How many aliases a document has at most: asterisks where a value may begin.
-fn aliases(document: &[u8]) -> usize {
-    let before = std::iter::once(&b' ').chain(document);
-    let begins = |before: &u8| before.is_ascii_whitespace() || b"[{,:-?".contains(before);
-    document.iter().zip(before).filter(|(byte, before)| **byte == b'*' && begins(before)).count()
-}
-
-/// The most that so many aliases can make of a document. They do worst in chains of three: each level repeats the one
-/// below it three times.
-fn resolved_len(len: usize, aliases: usize) -> usize {
-    let levels = u32::try_from(aliases.div_ceil(3)).unwrap_or(u32::MAX);
-    len.saturating_mul(3_usize.saturating_pow(levels))
 }
 
 fn generate(text: &str) -> Result<Vec<(String, String)>, NetworkError> {
@@ -138,7 +103,8 @@ fn parse(text: &str) -> Result<NetworkState, NmstateError> {
     })
 }
 
-fn without_no_break_spaces(text: &str) -> Option<String> {
+/// The document as it reads with no-break spaces replaced, where it has some.
+pub(super) fn without_no_break_spaces(text: &str) -> Option<String> {
     const NO_BREAK_SPACE: char = '\u{a0}';
     text.contains(NO_BREAK_SPACE).then(|| text.replace(NO_BREAK_SPACE, " "))
 }
@@ -156,6 +122,7 @@ mod tests {
     use std::error::Error as _;
 
     use super::*;
+    use crate::network::MAX_BRACKETS;
 
     fn names(document: &str) -> Vec<String> {
         keyfiles(document.as_bytes()).unwrap().into_iter().map(|file| file.name).collect()
@@ -286,10 +253,12 @@ route-rules: {{config: [{}]}}",
         let shared: String = (0..12).map(|number| interface(number, off)).collect();
         let document = format!("interfaces:\n{}{shared}", interface(99, "&off {enabled: false}"));
         assert_eq!(names(&document).len(), 13);
-        let bomb: String = (0..20).map(|it| format!("a{it}: &a{it} [*b, *b, *b]\n")).collect();
-        let error = keyfiles(bomb.as_bytes()).unwrap_err();
-        assert!(matches!(error, NetworkError::TooManyAliases { found: 60 }), "{error}");
-        assert_eq!(aliases(b"a: 2*3, b: '*', c: *d"), 1);
+        let bomb: String =
+            (1..21).map(|it| format!("a{it}: &a{it} [*a{0}, *a{0}, *a{0}]\n", it - 1)).collect();
+        assert!(keyfiles(format!("a0: &a0 lol\n{bomb}").as_bytes()).is_err());
+        let wide = format!("a: &a [{}]\nb: [{}]", "1,".repeat(1000), "*a,".repeat(1000));
+        let error = keyfiles(wide.as_bytes()).unwrap_err();
+        assert!(matches!(error, NetworkError::TooManyAliases { max: MAX_DOCUMENT_LEN }), "{error}");
     }
 
     #[test]

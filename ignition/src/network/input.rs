@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{HostNetwork, MAX_HOSTS, NetworkError, generate, isolation};
+use super::{HostNetwork, MAX_HOSTS, NetworkError, cost, isolation};
 
 /// Why a file has no hosts.
 #[derive(Debug, thiserror::Error)]
@@ -85,7 +85,7 @@ fn read_list(file: &str, text: &str) -> Result<Vec<HostNetwork>, InputError> {
     if let Ok(hosts) = serde_json::from_str(text) {
         return Ok(hosts);
     }
-    generate::check_cost(text.as_bytes())
+    cost::check(text, cost::MAX_RESOLVED_LEN)
         .map_err(|source| InputError::Costly { file: file.to_owned(), source })?;
     let parsed =
         isolation::run(|| Vec::<HostNetwork>::deserialize(serde_yaml_ng::Deserializer::from_str(text)));
@@ -120,7 +120,7 @@ mod tests {
         assert!(message(b"[1]").contains("not of hosts"));
         assert!(message(b"- name: eth0\n").contains("not of hosts"));
         assert!(message(b"\xff").contains("not UTF-8"));
-        let deep = format!("[{}", "[".repeat(generate::MAX_BRACKETS));
+        let deep = format!("[{}", "[".repeat(cost::MAX_BRACKETS));
         assert!(message(deep.as_bytes()).contains("costly"));
         let many = format!("[{}{{\"network_yaml\":\"\"}}]", "{\"network_yaml\":\"\"},".repeat(MAX_HOSTS));
         assert!(message(many.as_bytes()).contains("100001 hosts"));

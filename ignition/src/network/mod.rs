@@ -14,6 +14,7 @@
 
 mod cache;
 pub mod check;
+mod cost;
 mod error;
 mod fault;
 mod generate;
@@ -29,8 +30,9 @@ mod version;
 pub mod yaml;
 
 pub use cache::KeyfileCache;
+pub use cost::MAX_BRACKETS;
 pub use error::{HostError, NetworkError};
-pub use generate::{MAX_BRACKETS, MAX_DOCUMENT_LEN, keyfiles};
+pub use generate::{MAX_DOCUMENT_LEN, keyfiles};
 pub use host::{HostNetwork, MacInterface};
 pub use input::{InputError, read_hosts};
 pub use keyfile::Keyfile;

@@ -5,23 +5,26 @@ use std::collections::HashMap;
 
 use serde_yaml_ng::{Mapping, Value};
 
-use super::generate;
-use super::{NetworkError, isolation};
+use super::{NetworkError, cost, generate, isolation};
 
 /// Parses a document behind the same fences as the generator does.
 pub(super) fn parse(document: &str) -> Result<Value, NetworkError> {
-    generate::check_size(document.as_bytes())?;
-    read(document)
+    generate::check_size(document)?;
+    parse_checked(document)
 }
 
-/// Parses one YAML document of any length that the caller allows: brackets and aliases that would cost too much are
-/// refused, and a panic of the reader is an error.
+/// Parses one YAML document of any length that the caller allows: open brackets and aliases that would cost too
+/// much are refused, and a panic of the reader is an error.
 ///
 /// # Errors
 ///
 /// When the document would cost too much, or is no YAML.
 pub fn read(document: &str) -> Result<Value, NetworkError> {
-    generate::check_cost(document.as_bytes())?;
+    cost::check(document, cost::MAX_RESOLVED_LEN)?;
+    parse_checked(document)
+}
+
+fn parse_checked(document: &str) -> Result<Value, NetworkError> {
     let parse = || serde_yaml_ng::from_str(&generate::readable(document));
     let parsed = isolation::run(parse).map_err(|message| NetworkError::Panic { message })?;
     parsed.map_err(NetworkError::Yaml)
