@@ -61,7 +61,10 @@ pub(crate) enum UrlError {
 
 /// Checks a source as far as Ignition does when it reads a config.
 pub(crate) fn check(source: &str, spec: Spec) -> Result<Scheme, UrlError> {
-    let found = scheme(source)?;
+    let found = scheme(source).map_err(|error| match error {
+        UrlError::Scheme { found, .. } => UrlError::Scheme { found, spec },
+        other => other,
+    })?;
     let since = match found {
         Scheme::Gs => Spec::V3_2,
         Scheme::Arn => Spec::V3_4,
@@ -303,6 +306,16 @@ mod tests {
             "http://a\n",
         ] {
             assert_eq!(check(bad, Spec::LATEST), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_scheme_is_told_with_the_version_of_the_config() {
+        for (url, expected) in [
+            ("foo://a/b", "the URL scheme \"foo\" is not known to spec 3.1.0"),
+            ("gs://a/b", "the URL scheme \"gs\" is not known to spec 3.1.0"),
+        ] {
+            assert_eq!(check(url, Spec::V3_1).unwrap_err().to_string(), expected);
         }
     }
 
