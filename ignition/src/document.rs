@@ -49,7 +49,7 @@ pub enum ReadError {
     #[error("{0}")]
     Spec(UnknownSpec),
     /// A value is of the wrong kind.
-    #[error("{pointer} is {found}, but has to be {expected}")]
+    #[error("{} is {found}, but has to be {expected}", if pointer.is_empty() { "the config" } else { pointer })]
     Kind {
         /// The JSON pointer of the value.
         pointer: String,
@@ -141,9 +141,7 @@ impl Document {
     }
 
     fn read(json: Json) -> Result<Parsed, ReadError> {
-        let version = json.get("ignition").and_then(|ignition| ignition.get("version"));
-        let version = version.and_then(Json::as_text).unwrap_or_default();
-        let spec = version.parse().map_err(ReadError::Spec)?;
+        let spec = version(&json)?;
         let mut reader = Reader { spec, warnings: Report::default() };
         let root = reader.object(&CONFIG, json, &Place::Root)?;
         Ok(Parsed { document: Self { spec, root }, warnings: reader.warnings })
@@ -245,6 +243,30 @@ impl TryFrom<&Config> for Document {
         let json = serde_json::to_vec(config).map_err(ReadError::Syntax)?;
         Ok(Self::parse(&json)?.document)
     }
+}
+
+/// The version of a config, which tells how to read everything else.
+fn version(config: &Json) -> Result<Spec, ReadError> {
+    let root = Place::Root;
+    let (key, ignition) = field(config, "ignition", &root)?.unwrap_or(("", &Json::Null));
+    let place = Place::Field(&root, key);
+    let version = match field(ignition, "version", &place)? {
+        None | Some((_, Json::Null)) => "",
+        Some((_, Json::Text(version))) => version,
+        Some((key, other)) => return Err(wrong_kind(&Place::Field(&place, key), "a string", other)),
+    };
+    version.parse().map_err(ReadError::Spec)
+}
+
+/// A field of an object with its key, which may be in the wrong case.
+fn field<'a>(json: &'a Json, key: &str, place: &Place) -> Result<Option<(&'a str, &'a Json)>, ReadError> {
+    let object = match json {
+        Json::Object(object) => object,
+        Json::Null => return Ok(None),
+        other => return Err(wrong_kind(place, "an object", other)),
+    };
+    let exact = object.iter().find(|(name, _)| *name == key);
+    Ok(exact.or_else(|| object.iter().find(|(name, _)| name.eq_ignore_ascii_case(key))))
 }
 
 /// Turns JSON into a tree that follows the table.

@@ -42,6 +42,16 @@ fn a_text_that_is_no_config_has_one_finding_with_its_place() {
             "{\"ignition\":\n{\"version\": \"2.2.0\"}}".to_owned(),
             "x:2:13: error: /ignition/version: \"2.2.0\" is not a supported spec version; supported are 3.0.0 to 3.6.0\n",
         ),
+        ("[]".to_owned(), "x:1:1: error: /: is a list, but has to be an object\n"),
+        ("{\"Ignition\":\n[]}".to_owned(), "x:2:1: error: /Ignition: is a list, but has to be an object\n"),
+        (
+            "{\"ignition\":\n{\"Version\": 3}}".to_owned(),
+            "x:2:13: error: /ignition/Version: is an integer, but has to be a string\n",
+        ),
+        (
+            "{\"ignition\":\n{\"version\": \"3.3.0\", \"Version\": \"3.1.0\"}}".to_owned(),
+            "x:2:33: error: /ignition/Version: the key is repeated\n",
+        ),
         (
             format!("{version},\n\"storage\": {{\"files\": {{}}}}}}"),
             "x:2:22: error: /storage/files: is an object, but has to be a list\n",
@@ -73,10 +83,23 @@ fn unknown_keys_are_warnings_with_their_place() {
 }
 
 #[test]
+fn the_version_may_be_in_the_wrong_case() {
+    let text = br#"{"Ignition": {"VERSION": "3.1.0"}}"#;
+    let expected = "x:1:14: warning: /Ignition: wrong case: Ignition reads the key as \"ignition\"\n\
+        x:1:26: warning: /Ignition/VERSION: wrong case: Ignition reads the key as \"version\"\n";
+    assert_eq!(check(text).to_text("x"), expected);
+    assert_eq!(Document::parse(text).unwrap().document.to_string(), r#"{"ignition":{"version":"3.1.0"}}"#);
+}
+
+#[test]
 fn errors_say_what_is_wrong() {
     let error = |text: &str| Document::parse(text.as_bytes()).unwrap_err();
     assert!(matches!(error("[1"), ReadError::Syntax(_)));
-    assert_eq!(error("[]").to_string(), "\"\" is not a supported spec version; supported are 3.0.0 to 3.6.0");
+    assert_eq!(error("[]").to_string(), "the config is a list, but has to be an object");
+    assert_eq!(
+        error("{\"ignition\": null}").to_string(),
+        "\"\" is not a supported spec version; supported are 3.0.0 to 3.6.0"
+    );
     let kind = error(r#"{"ignition": {"version": "3.0.0"}, "passwd": {"users": [{"groups": [1]}]}}"#);
     assert_eq!(kind.to_string(), "/passwd/users/0/groups/0 is an integer, but has to be a string");
 }
