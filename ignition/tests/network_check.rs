@@ -93,6 +93,8 @@ fn maps() {
     );
     let text = mapped(&[("eth0", "52:54:00:aa:bb:01"), ("a b", "52:54:00:aa:bb:02")]);
     assert!(text.starts_with("error: \"a b\" is no name for an interface\n"), "{text}");
+    let text = mapped(&[("eth0", "52:54:00:aa:bb:01"), ("a\n\"", "52:54:00:aa:bb:02")]);
+    assert!(text.starts_with("error: \"a\\n\\\"\" is no name for an interface\n"), "{text}");
 }
 
 #[test]

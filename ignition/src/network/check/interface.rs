@@ -92,7 +92,7 @@ pub(super) fn name(name: &str, path: &str, found: &mut Found) {
     let message = if name.len() > MAX_NAME_LEN {
         format!("the name {} has {} bytes; the kernel takes {MAX_NAME_LEN}", shown(name), name.len())
     } else if name.is_empty() || name == "." || name == ".." || name.contains(is_wrong) {
-        format!("{:?} is no name for an interface", shown(name))
+        format!("\"{}\" is no name for an interface", shown(name))
     } else {
         return;
     };
