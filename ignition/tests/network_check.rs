@@ -191,6 +191,33 @@ fn ports_and_bases() {
 }
 
 #[test]
+fn interfaces_that_are_built_on_themselves() {
+    let vlan = |name: &str, base: &str| {
+        format!("- {{name: {name}, type: vlan, state: up, vlan: {{id: 7, base-iface: {base}}}}}\n")
+    };
+    let all = |interfaces: &[String]| unmapped(&format!("interfaces:\n{}", interfaces.concat()));
+    assert_eq!(all(&[vlan("v", "v")]), "2: interfaces[0].vlan.base-iface: error: v is built on itself\n");
+    assert_eq!(
+        all(&[vlan("x", "b"), vlan("a", "b"), vlan("b", "a")]),
+        "3: interfaces[1].vlan.base-iface: error: a is built on itself, by way of b\n"
+    );
+    let bond =
+        "- {name: b, type: bond, state: up, link-aggregation: {mode: active-backup, port: [eno1, br]}}\n"
+            .to_owned();
+    let bridge =
+        "- {name: br, type: linux-bridge, state: up, bridge: {port: [{name: eno2}, {name: v}]}}\n".to_owned();
+    assert_eq!(all(&[bond.clone(), bridge.clone(), vlan("v", "eno3")]).matches("built").count(), 0);
+    let text = all(&[vlan("v", "b"), bond, bridge]);
+    assert!(
+        text.contains("interfaces[0].vlan.base-iface: error: v is built on itself, by way of b, br\n"),
+        "{text}"
+    );
+    let long: Vec<String> = (0..9).map(|it| vlan(&format!("v{it}"), &format!("v{}", (it + 1) % 9))).collect();
+    assert!(all(&long).ends_with(" v0 is built on itself, by way of v1, v2, v3, v4, others\n"));
+    assert_eq!(all(&[vlan("v", "v"), vlan("a", "b"), vlan("b", "a")]).lines().count(), 2);
+}
+
+#[test]
 fn routes_and_gateways() {
     let routed = |address: &str, route: &str| {
         unmapped(&format!(

@@ -29,7 +29,7 @@ pub enum Rule {
     UnusedMac,
     /// The document has an interface for which the map has no MAC address.
     UnmappedInterface,
-    /// A port, or what an interface is built on, is neither in the document nor in the map.
+    /// A port, or what an interface is built on, is neither in the document nor in the map, or is the interface itself.
     UnknownInterface,
     /// The document has an interface twice.
     DuplicateInterface,

@@ -22,17 +22,17 @@ const ETHERNET: &[&str] = &["ethernet", "802-3-ethernet"];
 /// Parts of interfaces that name what they are built on.
 const BASES: &[&str] = &["vlan", "vxlan", "mac-vlan", "mac-vtap", "macsec", "ipvlan", "infiniband"];
 /// Types whose interfaces may share their names with others: their names are not the kernel's.
-const USER_SPACE: &[&str] = &["ovs-bridge", "ovs-port", "ipsec"];
+pub(super) const USER_SPACE: &[&str] = &["ovs-bridge", "ovs-port", "ipsec"];
 
 /// An interface that another one names.
-struct Part<'a> {
-    name: Cow<'a, str>,
-    path: String,
+pub(super) struct Part<'a> {
+    pub(super) name: Cow<'a, str>,
+    pub(super) path: String,
     role: Role,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Role {
+pub(super) enum Role {
     BondPort,
     Port,
     Base,
@@ -175,7 +175,7 @@ fn mapping(state: &State, interface: &Interface, found: &mut Found) {
 }
 
 /// The interfaces that one names, each once.
-fn parts<'a>(interface: &Interface<'a>) -> Vec<Part<'a>> {
+pub(super) fn parts<'a>(interface: &Interface<'a>) -> Vec<Part<'a>> {
     let mut parts = Vec::new();
     let lists = [
         ("link-aggregation", "port", Role::BondPort),

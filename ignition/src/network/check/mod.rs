@@ -7,6 +7,7 @@
 
 mod across;
 mod address;
+mod cycle;
 mod finding;
 mod interface;
 mod mac_map;
@@ -66,6 +67,7 @@ fn inspect(host: &HostNetwork, cache: &KeyfileCache) -> Found {
         Ok(root) => {
             let state = State::new(host, &root);
             interface::check(&state, &mut found);
+            cycle::check(&state, &mut found);
             address::check(&state, &mut found);
             if state.interfaces.is_empty() {
                 let message = "the document has no interfaces";
