@@ -59,7 +59,14 @@ fn documents_that_cannot_be_used() {
     assert_eq!(unmapped("interfaces: []"), "1: interfaces: error: the document has no interfaces\n");
     assert_eq!(unmapped(""), " interfaces: error: the document has no interfaces\n");
     let text = unmapped("interfaces: [{name: eth0, type: ethernet, state: up, colour: 1}]");
-    assert!(text.starts_with(" error: parsing nmstate: ") && text.contains("colour"), "{text}");
+    assert!(
+        text.starts_with("1: interfaces[0]: error: parsing nmstate: ") && text.contains("colour"),
+        "{text}"
+    );
+    let text = unmapped("interfaces:\n- name: eth0\n- name: eth1\n  type: ethernet\n  state: 7\n");
+    assert!(text.starts_with("3: interfaces[1]: error: parsing nmstate: "), "{text}");
+    let text = unmapped("{\"interfaces\": [{\"name\": \"eth0\"}], \"colour\": 1}");
+    assert!(text.starts_with(" error: parsing nmstate: ") && !text.contains(" at line "), "{text}");
     let gone = "interfaces: [{name: eth0, type: ethernet, state: absent}]";
     assert!(unmapped(gone).contains("has no interfaces"));
 }
@@ -142,6 +149,11 @@ fn vlans_and_packet_sizes() {
     assert_eq!((vlan("1", ""), vlan("4094", ""), vlan("'7'", "  mtu: 9000\n")), <_>::default());
     assert_eq!(vlan("4095", ""), "11: interfaces[1].vlan.id: error: VLAN 4095 is not within 1 to 4094\n");
     assert!(vlan("0", "").contains("warning: VLAN 0"));
+    assert_eq!(vlan("0x7", ""), "");
+    assert_eq!(vlan("-1", ""), "11: interfaces[1].vlan.id: error: VLAN -1 is not within 1 to 4094\n");
+    assert_eq!(vlan("lab", ""), "11: interfaces[1].vlan.id: error: \"lab\" is no number of a VLAN\n");
+    let nameless = "interfaces:\n- name: v\n  type: vlan\n  vlan:\n    base-iface: eno1\n";
+    assert_eq!(unmapped(nameless), "4: interfaces[0].vlan.id: error: the VLAN has no number\n");
     assert_eq!(
         vlan("7", "  mtu: 9001\n"),
         "12: interfaces[1].mtu: error: an MTU of 9001 is above that of the interface below, 9000\n"
@@ -152,6 +164,8 @@ fn vlans_and_packet_sizes() {
     assert_eq!((mtu("68", ""), mtu("65535", "")), <_>::default());
     assert_eq!(mtu("67", ""), "2: interfaces[0].mtu: error: an MTU of 67 is not within 68 to 65535\n");
     assert!(mtu("'65536'", "").contains("an MTU of 65536 is not"));
+    assert_eq!(mtu("-5", ""), "2: interfaces[0].mtu: error: an MTU of -5 is not within 68 to 65535\n");
+    assert_eq!(mtu("large", ""), "2: interfaces[0].mtu: error: \"large\" is no MTU\n");
     assert!(
         mtu("1279", ", ipv6: {enabled: true, dhcp: true, autoconf: true}").contains("too small for IPv6")
     );
@@ -215,6 +229,34 @@ fn interfaces_that_are_built_on_themselves() {
     let long: Vec<String> = (0..9).map(|it| vlan(&format!("v{it}"), &format!("v{}", (it + 1) % 9))).collect();
     assert!(all(&long).ends_with(" v0 is built on itself, by way of v1, v2, v3, v4, others\n"));
     assert_eq!(all(&[vlan("v", "v"), vlan("a", "b"), vlan("b", "a")]).lines().count(), 2);
+}
+
+#[test]
+fn prefixes() {
+    let prefix = |family: &str, ip: &str, prefix: &str, route: &str| {
+        unmapped(&format!(
+            "interfaces:\n- name: eth0\n  type: ethernet\n  state: up\n  {family}:\n    enabled: true\n    address:\n    - ip: {ip}\n{prefix}{route}"
+        ))
+    };
+    let path = "interfaces[0].ipv4.address[0].prefix-length: error:";
+    let route = "routes: {config: [{destination: 0.0.0.0/0, next-hop-address: 192.0.2.1, next-hop-interface: eth0}]}\n";
+    for (text, message) in [
+        ("33", "a prefix of 33 bits is not within 0 to 32"),
+        ("999", "a prefix of 999 bits is not within 0 to 32"),
+        ("-1", "a prefix of -1 bits is not within 0 to 32"),
+        ("/24", "\"/24\" is no length of a prefix"),
+    ] {
+        let text = prefix("ipv4", "192.0.2.10", &format!("      prefix-length: {text}\n"), route);
+        assert_eq!(text, format!("9: {path} {message}\n"));
+    }
+    assert_eq!(
+        prefix("ipv4", "192.0.2.10", "", ""),
+        format!("8: {path} the address has no length of a prefix\n")
+    );
+    assert_eq!(prefix("ipv6", "2001:db8::1", "      prefix-length: '128'\n", ""), "");
+    assert!(prefix("ipv6", "2001:db8::1", "      prefix-length: 129\n", "").contains("not within 0 to 128"));
+    let off = "interfaces:\n- {name: eth0, type: ethernet, state: up, ipv4: {enabled: false, address: [{ip: 192.0.2.1, prefix-length: 33}]}}\n";
+    assert!(unmapped(off).contains("not within 0 to 32"));
 }
 
 #[test]

@@ -56,6 +56,16 @@ pub(super) fn text_at<'a>(value: &'a Value, key: &str) -> Option<Cow<'a, str>> {
     text(get(value, key)?)
 }
 
+/// A number below a mapping, in nmstate's way; the text of what is none.
+pub(super) fn number<'a>(value: &'a Value, key: &str) -> Option<Result<i128, Cow<'a, str>>> {
+    let text = text_at(value, key)?;
+    let number = match text.strip_prefix("0x") {
+        Some(digits) => i128::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    Some(number.map_err(|_| text))
+}
+
 /// The text of a key in a mapping that is read as a boolean, in nmstate's way.
 pub(super) fn flag(value: &Value, key: &str) -> bool {
     let text = text_at(value, key).map(|text| text.to_ascii_lowercase());
@@ -256,6 +266,19 @@ routes:
         let value: Value = serde_yaml_ng::from_str("{a: true, b: 'yes', c: 1, d: 'false', e: 0}").unwrap();
         let read: Vec<bool> = ["a", "b", "c", "d", "e", "f"].iter().map(|key| flag(&value, key)).collect();
         assert_eq!(read, [true, true, true, false, false, false]);
+    }
+
+    #[test]
+    fn numbers_are_read_as_nmstate_does() {
+        let value: Value =
+            serde_yaml_ng::from_str("{a: 9, b: '9', c: '0x9', d: -9, e: nine, f: 9.5, g: [9], h: ~}")
+                .unwrap();
+        let read = |key| number(&value, key).map(|number| number.map_err(Cow::into_owned));
+        for (key, expected) in [("a", 9), ("b", 9), ("c", 9), ("d", -9)] {
+            assert_eq!(read(key), Some(Ok(expected)), "{key}");
+        }
+        assert_eq!((read("e"), read("f")), (Some(Err("nine".to_owned())), Some(Err("9.5".to_owned()))));
+        assert!(["g", "h", "i"].into_iter().all(|key| read(key).is_none()));
     }
 
     proptest! {

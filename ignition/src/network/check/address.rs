@@ -47,29 +47,55 @@ struct Family<'a> {
 impl<'a> Family<'a> {
     /// Both families, as far as they are there and not switched off.
     fn of(interface: &Interface<'a>) -> impl Iterator<Item = Self> {
+        let is_on = |it: &Self| yaml::get(it.value, "enabled").is_none() || yaml::flag(it.value, "enabled");
+        Self::all(interface).filter(is_on)
+    }
+
+    fn all(interface: &Interface<'a>) -> impl Iterator<Item = Self> {
         let value = interface.value;
         let family = move |section| Some(Self { section, value: yaml::get(value, section)? });
-        let is_on = |it: &Self| yaml::get(it.value, "enabled").is_none() || yaml::flag(it.value, "enabled");
-        ["ipv4", "ipv6"].into_iter().filter_map(family).filter(is_on)
+        ["ipv4", "ipv6"].into_iter().filter_map(family)
     }
 
     fn is_dynamic(&self) -> bool {
         yaml::flag(self.value, "dhcp") || yaml::flag(self.value, "autoconf")
     }
 
+    fn list(&self) -> &'a [Value] {
+        yaml::list(self.value, &["address"])
+    }
+
     /// The addresses, by their place in the list. What is none is left to the generator.
     fn addresses(&self) -> impl Iterator<Item = (usize, Subnet)> {
         let address = |(index, value): (usize, &Value)| {
             let address = yaml::text_at(value, "ip")?.parse().ok()?;
-            let prefix = yaml::text_at(value, "prefix-length")?.parse().ok()?;
-            Some((index, Subnet { address, prefix }))
+            let prefix = u32::try_from(yaml::number(value, "prefix-length")?.ok()?).ok()?;
+            (prefix <= number(address).1).then_some((index, Subnet { address, prefix }))
         };
-        yaml::list(self.value, &["address"]).iter().enumerate().filter_map(address)
+        self.list().iter().enumerate().filter_map(address)
+    }
+
+    /// The prefix of an address fits into it, also where the family is switched off.
+    fn prefixes(&self, interface: &Interface, found: &mut Found) {
+        for (index, value) in self.list().iter().enumerate().filter(|(_, value)| value.is_mapping()) {
+            let address = yaml::text_at(value, "ip").and_then(|text| text.parse::<IpAddr>().ok());
+            let bits = if self.section == "ipv4" { 32 } else { 128 };
+            let max: i128 = address.map_or(bits, |address| number(address).1).into();
+            let message = match yaml::number(value, "prefix-length") {
+                Some(Ok(prefix)) if (0..=max).contains(&prefix) => continue,
+                Some(Ok(prefix)) => format!("a prefix of {prefix} bits is not within 0 to {max}"),
+                Some(Err(text)) => format!("\"{}\" is no length of a prefix", shown(&text)),
+                None => "the address has no length of a prefix".to_owned(),
+            };
+            let path = format!("{}.{}.address[{index}].prefix-length", interface.path, self.section);
+            found.push(Draft::error(Rule::PrefixLength, path, message).of(&interface.name));
+        }
     }
 }
 
 pub(super) fn check(state: &State, found: &mut Found) {
     for interface in &state.interfaces {
+        Family::all(interface).for_each(|family| family.prefixes(interface, found));
         claims(interface, found);
     }
     let by_name = state.by_name();
@@ -165,7 +191,7 @@ impl<'a> Route<'a> {
             return;
         }
         let is_near = subnets.iter().chain(on_link).any(|subnet| subnet.contains(gateway));
-        if subnets.is_empty() || is_near || is_link_local(gateway) {
+        if subnets.len() < family.list().len() || subnets.is_empty() || is_near || is_link_local(gateway) {
             return;
         }
         let message = format!("the gateway {gateway} is in no network of {name}");

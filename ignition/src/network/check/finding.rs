@@ -41,6 +41,8 @@ pub enum Rule {
     VlanId,
     /// An interface cannot have such an MTU.
     Mtu,
+    /// The prefix of an address has no such length.
+    PrefixLength,
     /// Two interfaces have one static address.
     DuplicateAddress,
     /// Two hosts have one name.

@@ -12,11 +12,11 @@ use crate::network::{MacAddr, yaml};
 /// Longest name that the kernel takes, in bytes.
 const MAX_NAME_LEN: usize = 15;
 /// The VLANs of a network; those beside them are reserved.
-const MAX_VLAN: u64 = 4094;
+const MAX_VLAN: i128 = 4094;
 /// Smallest and largest packets of IPv4, and the smallest that IPv6 needs.
-const MIN_MTU: u64 = 68;
-const MAX_MTU: u64 = 65_535;
-const MIN_MTU_V6: u64 = 1280;
+const MIN_MTU: i128 = 68;
+const MAX_MTU: i128 = 65_535;
+const MIN_MTU_V6: i128 = 1280;
 
 const ETHERNET: &[&str] = &["ethernet", "802-3-ethernet"];
 /// Parts of interfaces that name what they are built on.
@@ -120,16 +120,24 @@ fn mac(interface: &Interface, found: &mut Found) {
     }
 }
 
-fn number(value: &Value, key: &str) -> Option<u64> {
-    yaml::text_at(value, key)?.parse().ok()
-}
-
 fn mtu(interface: &Interface, by_name: &HashMap<&str, &Interface>, found: &mut Found) {
-    let Some(mtu) = number(interface.value, "mtu") else { return };
+    let mtu = match yaml::number(interface.value, "mtu") {
+        Some(Ok(mtu)) => mtu,
+        Some(Err(text)) => {
+            let message = format!("\"{}\" is no MTU", shown(&text));
+            report(found, interface, "mtu", Rule::Mtu, message);
+            return;
+        }
+        None => return,
+    };
     let has_v6 = yaml::get(interface.value, "ipv6").is_some_and(|it| yaml::flag(it, "enabled"));
     let base = yaml::get(interface.value, "vlan").and_then(|vlan| yaml::text_at(vlan, "base-iface"));
-    let base = base.and_then(|base| by_name.get(&*base)).and_then(|base| number(base.value, "mtu"));
-    let message = if !(MIN_MTU..=MAX_MTU).contains(&mtu) && !interface.is_kind(&["loopback"]) {
+    let base =
+        base.and_then(|base| by_name.get(&*base)).and_then(|base| yaml::number(base.value, "mtu")?.ok());
+    // A loopback interface may have any.
+    let is_in_range =
+        if interface.is_kind(&["loopback"]) { mtu >= 0 } else { (MIN_MTU..=MAX_MTU).contains(&mtu) };
+    let message = if !is_in_range {
         format!("an MTU of {mtu} is not within {MIN_MTU} to {MAX_MTU}")
     } else if has_v6 && mtu < MIN_MTU_V6 {
         format!("an MTU of {mtu} is too small for IPv6, which needs {MIN_MTU_V6}")
@@ -142,19 +150,20 @@ fn mtu(interface: &Interface, by_name: &HashMap<&str, &Interface>, found: &mut F
 }
 
 fn vlan(interface: &Interface, found: &mut Found) {
-    let id = yaml::get(interface.value, "vlan").and_then(|vlan| number(vlan, "id"));
-    let path = format!("{}.vlan.id", interface.path);
-    match id {
-        Some(0) => {
+    let Some(vlan) = yaml::get(interface.value, "vlan").filter(|vlan| vlan.is_mapping()) else { return };
+    let message = match yaml::number(vlan, "id") {
+        Some(Ok(0)) => {
             let message = "VLAN 0 is none: its packets carry a priority only";
+            let path = format!("{}.vlan.id", interface.path);
             found.push(Draft::warning(Rule::VlanId, path, message).of(&interface.name));
+            return;
         }
-        Some(id) if id > MAX_VLAN => {
-            let message = format!("VLAN {id} is not within 1 to {MAX_VLAN}");
-            found.push(Draft::error(Rule::VlanId, path, message).of(&interface.name));
-        }
-        _ => {}
-    }
+        Some(Ok(1..=MAX_VLAN)) => return,
+        Some(Ok(id)) => format!("VLAN {id} is not within 1 to {MAX_VLAN}"),
+        Some(Err(text)) => format!("\"{}\" is no number of a VLAN", shown(&text)),
+        None => "the VLAN has no number".to_owned(),
+    };
+    report(found, interface, "vlan.id", Rule::VlanId, message);
 }
 
 /// Hardware has to be told from its MAC address, unless its name in the document is the one it has on the machine.

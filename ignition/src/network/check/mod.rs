@@ -15,10 +15,16 @@ mod state;
 
 use std::error::Error;
 
+use nmstate::NetworkState;
+use serde::Deserialize as _;
+use serde_yaml_ng::{Mapping, Value};
+
 pub use finding::{Finding, Report, Rule};
 
 use super::yaml::Lines;
-use super::{HostError, HostNetwork, KeyfileCache, NetworkError, keyfiles, parallel, payload, yaml};
+use super::{
+    HostError, HostNetwork, KeyfileCache, NetworkError, isolation, keyfiles, parallel, payload, yaml,
+};
 use crate::report::Severity;
 use finding::Draft;
 use state::{Found, State};
@@ -97,12 +103,36 @@ fn refused(error: &HostError, state: &State) -> Draft {
     let HostError::Document { source, .. } = error else {
         return Draft::error(Rule::NoKeyfiles, "", causes(error));
     };
+    if let NetworkError::Parse(source) = source {
+        return unread(state).unwrap_or_else(|| Draft::error(Rule::NoKeyfiles, "", told(source)));
+    }
     let message = causes(source);
     let NetworkError::Generate { interface: Some(name), .. } = source else {
         return Draft::error(Rule::NoKeyfiles, "", message);
     };
     let path = state.by_name().get(&**name).map(|interface| interface.path.clone());
     Draft::error(Rule::NoKeyfiles, path.unwrap_or_default(), message).of(name)
+}
+
+/// The first interface that nmstate does not read even by itself, and why.
+fn unread(state: &State) -> Option<Draft> {
+    state.interfaces.iter().find_map(|interface| {
+        let alone = Value::Sequence(vec![interface.value.clone()]);
+        let alone = Value::Mapping(Mapping::from_iter([("interfaces".into(), alone)]));
+        let error = isolation::run(|| NetworkState::deserialize(alone)).ok()?.err()?;
+        Some(Draft::error(Rule::NoKeyfiles, &interface.path, told(&error)).of(&interface.name))
+    })
+}
+
+/// Why nmstate does not read something, without the position at the end: it is one in a copy, or that of all interfaces.
+fn told(error: &dyn Error) -> String {
+    let text = error.to_string();
+    let is_position = |text: &str| text.bytes().all(|it| it.is_ascii_digit() || it == b' ');
+    let told = match text.rsplit_once(" at line ") {
+        Some((told, position)) if is_position(&position.replace("column", "")) => told,
+        _ => &text,
+    };
+    one_line(&format!("parsing nmstate: {told}"))
 }
 
 /// Most characters of a generator's error. It may quote all of a document.
@@ -117,6 +147,10 @@ fn causes(error: &dyn Error) -> String {
         text.push_str(&error.to_string());
         cause = error.source();
     }
+    one_line(&text)
+}
+
+fn one_line(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let shown = |it: char| if it.is_control() { '\u{fffd}' } else { it };
     line.chars().take(MAX_MESSAGE).map(shown).collect()
