@@ -300,6 +300,32 @@ routes: {config: [{destination: '::/0', next-hop-address: 'GATEWAY', next-hop-in
     assert_eq!(unmapped(&six.replace("GATEWAY", "fe80::1")), "");
     assert_eq!(unmapped(&six.replace("GATEWAY", "2001:db8::1")), "");
     assert!(unmapped(&six.replace("GATEWAY", "2001:db8:1::1")).contains("in no network of eth0"));
+    assert_eq!(
+        unmapped(&six.replace("'::/0'", "0.0.0.0/0").replace("GATEWAY", "fe80::1")),
+        "3: routes.config[0].next-hop-address: error: the gateway fe80::1 is of IPv6, the destination of IPv4\n"
+    );
+    assert!(
+        routed(near, &route("'fe80::1'", "eth0"))
+            .contains("the gateway fe80::1 is of IPv6, the destination of IPv4")
+    );
+    assert!(
+        routed(near, &route("192.0.2.1", "eth0").replace("0.0.0.0/0", "'::/0'"))
+            .contains("the gateway 192.0.2.1 is of IPv4, the destination of IPv6")
+    );
+    let other = |gateway: &str| routed(near, &route(gateway, "eth0").replace("0.0.0.0/0", "'::/0'"));
+    assert!(other("'fe80::1'").contains("error: eth0 has no ipv6 to reach the gateway fe80::1\n"));
+    assert!(
+        routed("", &route("192.0.2.1", "eth0"))
+            .contains("error: eth0 has no ipv4 address to reach the gateway 192.0.2.1\n")
+    );
+    let disabled = six.replace("enabled: true", "enabled: false").replace("GATEWAY", "fe80::1");
+    assert!(unmapped(&disabled).contains("error: eth0 has no ipv6 to reach the gateway fe80::1\n"));
+    let bare = six.replace(", address: [{ip: '2001:db8::5', prefix-length: 64}]", "");
+    assert_eq!(unmapped(&bare.replace("GATEWAY", "fe80::1")), "");
+    assert!(
+        unmapped(&bare.replace("GATEWAY", "2001:db8::1"))
+            .contains("has no ipv6 address to reach the gateway")
+    );
     let dynamic = six.replace("enabled: true,", "enabled: true, dhcp: true, autoconf: true,");
     assert!(!unmapped(&dynamic.replace("GATEWAY", "2001:db8:1::1")).contains("in no network"));
 }

@@ -9,6 +9,9 @@ use super::finding::{Draft, Rule, shown};
 use super::state::{Found, Identity, Interface, State};
 use crate::network::yaml;
 
+/// Types whose interfaces have addresses that the document does not name.
+const OWN_ADDRESSES: &[&str] = &["loopback", "ipsec"];
+
 /// An address with the length of its network's prefix.
 #[derive(Clone, Copy)]
 struct Subnet {
@@ -171,27 +174,61 @@ impl<'a> Route<'a> {
             found.push(Draft::error(Rule::RouteInterface, path, message).of(name));
             return;
         };
-        if let Some(gateway) = self.gateway {
+        if let Some(gateway) = self.gateway
+            && self.is_of_one_family(gateway, interface, found)
+        {
             self.check_gateway(gateway, interface, on_link.get(name).map_or(&[], Vec::as_slice), found);
         }
+    }
+
+    /// `NetworkManager` passes over routes with gateways of the other family.
+    fn is_of_one_family(&self, gateway: IpAddr, interface: &Interface, found: &mut Found) -> bool {
+        let destination = yaml::text_at(self.value, "destination").unwrap_or_default();
+        let address = destination.split('/').next().and_then(|text| text.parse::<IpAddr>().ok());
+        let is_of_one = address.is_none_or(|address| address.is_ipv4() == gateway.is_ipv4());
+        if !is_of_one {
+            let families = if gateway.is_ipv4() {
+                "IPv4, the destination of IPv6"
+            } else {
+                "IPv6, the destination of IPv4"
+            };
+            let path = format!("{}.next-hop-address", self.path);
+            let message = format!("the gateway {gateway} is of {families}");
+            found.push(Draft::error(Rule::Gateway, path, message).of(&interface.name));
+        }
+        is_of_one
     }
 
     /// A gateway has to be in one of the networks of its interface. It may also be on the link by a route of its own;
     /// where the interface has nothing but single addresses, the system often finds it all the same.
     fn check_gateway(&self, gateway: IpAddr, interface: &Interface, on_link: &[Subnet], found: &mut Found) {
         let section = if gateway.is_ipv4() { "ipv4" } else { "ipv6" };
-        let family = Family::of(interface).find(|family| family.section == section);
-        let Some(family) = family.filter(|family| !family.is_dynamic()) else { return };
-        let subnets: Vec<Subnet> = family.addresses().map(|(_, subnet)| subnet).collect();
         let path = format!("{}.next-hop-address", self.path);
         let name = shown(&interface.name);
+        let Some(family) = Family::of(interface).find(|family| family.section == section) else {
+            if !interface.is_kind(OWN_ADDRESSES) {
+                let message = format!("{name} has no {section} to reach the gateway {gateway}");
+                found.push(Draft::error(Rule::Gateway, path, message).of(&interface.name));
+            }
+            return;
+        };
+        let subnets: Vec<Subnet> = family.addresses().map(|(_, subnet)| subnet).collect();
+        if family.is_dynamic() || subnets.len() < family.list().len() {
+            return;
+        }
         if subnets.iter().any(|subnet| subnet.address == gateway) {
             let message = format!("the gateway {gateway} is the interface {name} itself");
             found.push(Draft::error(Rule::Gateway, path, message).of(&interface.name));
             return;
         }
-        let is_near = subnets.iter().chain(on_link).any(|subnet| subnet.contains(gateway));
-        if subnets.len() < family.list().len() || subnets.is_empty() || is_near || is_link_local(gateway) {
+        // An interface with IPv6 has an address of the link in any case.
+        let is_on_link = is_link_local(gateway) && (gateway.is_ipv6() || !subnets.is_empty());
+        if is_on_link || subnets.iter().chain(on_link).any(|subnet| subnet.contains(gateway)) {
+            return;
+        }
+        if subnets.is_empty() {
+            let message = format!("{name} has no {section} address to reach the gateway {gateway}");
+            found.push(Draft::error(Rule::Gateway, path, message).of(&interface.name));
             return;
         }
         let message = format!("the gateway {gateway} is in no network of {name}");
