@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::http::uri::PathAndQuery;
-use axum::http::{HeaderMap, Method, Request, Response, header};
+use axum::http::{HeaderMap, Method, Request, Response, StatusCode, header};
 
 use super::ImageServer;
 use super::inputs::Current;
@@ -112,9 +112,11 @@ impl ImageServer {
         }
         let url = request.uri().path_and_query()?;
         self.known((url.as_str(), asker), now, |answered, content| {
-            // What is to be said of a live image that was changed is not known here.
-            content.plan().source().recent_stamp().ok()?;
             let response = content.answer(asker.mode, (request.method(), headers, request.version()));
+            // What is to be said of a live image that was changed is not known here.
+            if response.status() == StatusCode::INTERNAL_SERVER_ERROR {
+                return None;
+            }
             let transfer = answered.transfer(response.body(), now);
             Some(watched::watch(response, transfer, answered.meter.clone()))
         })?
