@@ -17,7 +17,7 @@ pub(super) fn fault<B>(request: &Request<B>) -> Option<&'static str> {
 
 /// Who asks for what has no host says so with an empty one.
 fn is_host(value: &[u8]) -> bool {
-    value.is_empty() || (!value.contains(&b'@') && Authority::try_from(value).is_ok())
+    is_usual(value) || value.is_empty() || (!value.contains(&b'@') && Authority::try_from(value).is_ok())
 }
 
 /// Whether it is a name or an address of version 4, with or without a port: what there is nothing to be said about.
