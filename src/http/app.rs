@@ -62,11 +62,7 @@ fn in_common(app: Router, cors: Option<CorsLayer>, images: Option<&ImageServer>)
     };
     let metrics = images.map(|images| images.metrics().clone()).unwrap_or_default();
     let app = app.layer(from_fn(restrict)).layer(from_fn_with_state(Following::new(metrics), follow));
-    let app = App::new(images, app);
-    match varies {
-        Some(varies) => app.varying(varies),
-        None => app,
-    }
+    App::new(images, app, varies)
 }
 
 /// Asks for what there is: an answer as it is, or packed by gzip for who takes that. Who wants neither gets the former, as an operation

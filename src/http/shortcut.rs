@@ -24,13 +24,8 @@ pub struct App {
 }
 
 impl App {
-    pub(super) fn new(images: Option<&ImageServer>, routes: Router) -> Self {
-        Self { images: images.cloned(), routes, varies: None }
-    }
-
-    /// The same, where what routes answer depends on headers of browsers.
-    pub(super) fn varying(self, varies: HeaderValue) -> Self {
-        Self { varies: Some(varies), ..self }
+    pub(super) fn new(images: Option<&ImageServer>, routes: Router, varies: Option<HeaderValue>) -> Self {
+        Self { images: images.cloned(), routes, varies }
     }
 
     /// The answer of the routes.
