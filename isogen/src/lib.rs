@@ -36,6 +36,7 @@ mod extent;
 pub mod initrd;
 pub mod inspect;
 pub mod kargs;
+pub mod lease;
 pub mod map;
 pub mod miniso;
 pub mod partitions;
