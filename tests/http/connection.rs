@@ -80,6 +80,18 @@ impl Connection {
         bytes
     }
 
+    /// What there is next, so many bytes at most, unless the connection was cut.
+    pub(crate) fn some(&mut self, most: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; most];
+        match self.stream.read(&mut bytes) {
+            Ok(len) => bytes.truncate(len),
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return None,
+            Err(error) => panic!("{error}"),
+        }
+        assert!(!bytes.is_empty(), "an orderly end");
+        Some(bytes)
+    }
+
     /// Everything up to the end of the connection, and whether that was an orderly one.
     pub(crate) fn rest(&mut self) -> (Vec<u8>, bool) {
         let mut bytes = Vec::new();

@@ -50,7 +50,7 @@ pub(crate) fn has_line(parts: &[&str]) -> bool {
     log.lines().any(|line| parts.iter().all(|part| line.contains(part)))
 }
 
-/// A download of a long file that has just begun.
+/// A download of a long file that has just begun. Whoever changes the file need not wait, as nothing of it is lent.
 struct Begun {
     server: Server,
     connection: Connection,
@@ -64,7 +64,7 @@ fn begin(mode: &str) -> Begun {
     let scratch = Scratch::new();
     let bytes = noise(LEN);
     let path = scratch.write("base", &bytes);
-    let server = Server::start(1);
+    let server = Server::copying(1);
     server.put("image", file(&path));
     let mut connection = server.connect();
     connection.request(&format!("GET /{mode}/image"), "");

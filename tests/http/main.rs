@@ -12,6 +12,7 @@ mod conditions;
 mod connection;
 mod connections;
 mod faults;
+mod lending;
 mod limits;
 mod ranges;
 mod server;

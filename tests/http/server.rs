@@ -42,8 +42,17 @@ impl Server {
         Self::within(workers, Limits { head_bytes: 16 << 10, ..Limits::default() }, None)
     }
 
+    /// One that copies everything.
+    pub(crate) fn copying(workers: usize) -> Self {
+        Self::of(workers, kindling::http::Server::new(Limits::default()).copying(), None)
+    }
+
     /// A server with limits of its own, and with a certificate perhaps.
     pub(crate) fn within(workers: usize, limits: Limits, certificate: Option<&Certificate>) -> Self {
+        Self::of(workers, kindling::http::Server::new(limits), certificate)
+    }
+
+    fn of(workers: usize, server: kindling::http::Server, certificate: Option<&Certificate>) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build().unwrap();
         let listener = runtime.block_on(Listener::tcp("127.0.0.1:0".parse().unwrap())).unwrap();
@@ -56,7 +65,7 @@ impl Server {
         let router = Router::new().route("/{mode}/{name}", get(answer)).with_state(Arc::clone(&contents));
         let router = router.route("/client", get(client)).route("/echo", post(async |body: Bytes| body));
         runtime.spawn(async move {
-            kindling::http::Server::new(limits).serve(listener, router, std::future::pending()).await;
+            server.serve(listener, router, std::future::pending()).await;
         });
         Self { address, contents, runtime: Some(runtime) }
     }

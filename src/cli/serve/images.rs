@@ -10,6 +10,7 @@ use ignition::discovery::HttpUrl;
 
 use super::database::secret;
 use super::value::switch;
+use crate::http::Server;
 use crate::http::images::{Embedded, ImageInputs, ImageServer};
 use crate::images::OsImage;
 use crate::images::library::{Library, LibrarySettings, Trust, Unknown, When};
@@ -44,6 +45,10 @@ pub(super) struct Images {
     /// Parameters of requests for live images, as a JSON object of texts; they are not logged
     #[arg(long, env = "OS_IMAGES_REQUEST_QUERY_PARAMS", value_name = "JSON", value_parser = secret)]
     image_request_query: Option<Secret>,
+    /// Copy bytes of live images into connections, and do not lend their pages to the kernel. It takes more of the processor, but nobody
+    /// who wants to write to a live image has to wait
+    #[arg(long, env = "KINDLING_COPY_IMAGES")]
+    copy_images: bool,
     /// Delete live images from the directory that are in no list
     #[arg(long, env = "KINDLING_PRUNE_IMAGES")]
     prune_images: bool,
@@ -58,6 +63,11 @@ enum Fetch {
 }
 
 impl Images {
+    /// The server as it sends them.
+    pub(super) fn sent_by(&self, server: Server) -> Server {
+        if self.copy_images { server.copying() } else { server }
+    }
+
     /// The images of an inventory, and the server that serves them.
     pub(super) fn open(&self, inventory: &Inventory, data_dir: &Path) -> Result<ImageServer> {
         let images = inventory.catalogue().os_images().to_vec();

@@ -93,7 +93,7 @@ impl Serve {
             follow(certificate.clone())?;
         }
         let listeners = listeners.bind().await?;
-        let server = Server::new(self.limits.limits());
+        let server = self.images.sent_by(Server::new(self.limits.limits()));
         let requests = self.limits.concurrent_requests();
         match role {
             Role::Images(inputs) => {

@@ -5,9 +5,8 @@
 //! both cases they are in memory before they are asked for on the runtime (see [`residency`](super::residency)).
 //!
 //! A base that changes under a body ends that body with an error. hyper then closes the connection, and the client sees
-//! that bytes are missing: nothing is ever made up in their place. That is why the kernel copies them, and is not told to send
-//! pages of the file (`sendfile`): what waits in a socket then changes with the file, and a client gets zeros for the
-//! end of one that was cut.
+//! that bytes are missing: nothing is ever made up in their place. Where a server gives the kernel pages of the file instead of copies, it
+//! has to see to it that nobody changes those on their way.
 
 use std::io;
 use std::ops::Range;

@@ -23,7 +23,9 @@ use tokio_rustls::TlsAcceptor;
 use super::bypass::Bypass;
 use super::followed::{Followed, Pace};
 use super::host;
+use super::lending::Lending;
 use super::limits::Limits;
+use super::paged::Paged;
 use super::peer::{Peer, Reach};
 use super::socket::{Direct, Socket};
 use super::stall::{Late, Progress, Watched};
@@ -60,13 +62,14 @@ pub(super) struct Terms {
     /// Where requests are answered that may take longer.
     pub(super) routes: Handle,
     pub(super) tls: Option<TlsAcceptor>,
+    pub(super) lending: Option<Lending>,
     pub(super) ending: watch::Receiver<Ending>,
 }
 
 /// Serves the requests of a connection until it ends.
 pub(super) async fn serve(terms: Arc<Terms>, socket: Socket, peer: Peer) {
     let progress = Progress::new();
-    let socket = Watched::new(socket, progress.clone(), &terms.limits);
+    let socket = Watched::new(Paged::new(socket, terms.lending.clone()), progress.clone(), &terms.limits);
     let asker = Asker::new(peer.client(), peer.transport.body_mode());
     let answers = Answers { terms: &terms, peer, asker, progress };
     let Some(acceptor) = &terms.tls else { return converse(answers, socket).await };

@@ -9,9 +9,12 @@ mod connection;
 mod followed;
 mod host;
 mod inherited;
+mod lending;
 mod limits;
 mod listener;
+mod paged;
 mod peer;
+mod pipe;
 mod share;
 mod socket;
 mod stall;
@@ -29,6 +32,7 @@ use tokio::sync::{Semaphore, watch};
 
 use connection::{Ending, Terms};
 pub use inherited::Inherited;
+use lending::Lending;
 pub use limits::{Limits, MIN_SHARE};
 pub use listener::{Listener, Place};
 pub use peer::{Peer, Reach, Transport};
@@ -54,6 +58,7 @@ pub struct Server {
     limits: Limits,
     places: Places,
     threads: Threads,
+    lending: Option<Lending>,
     refused: Arc<Semaphore>,
     is_full: Seldom,
     has_too_many: Seldom,
@@ -96,10 +101,17 @@ impl Server {
             limits,
             places: Places::new(&limits),
             threads: Threads::start(),
+            lending: Some(Lending::default()),
             refused: Arc::new(Semaphore::new(MAX_REFUSED)),
             is_full: Seldom::default(),
             has_too_many: Seldom::default(),
         }
+    }
+
+    /// The same without lending: all bytes are copied. Pages of live images are not lent to the kernel, and the server has no leases.
+    #[must_use]
+    pub fn copying(self) -> Self {
+        Self { lending: None, ..self }
     }
 
     /// Serves the connections of a listener until `shutdown` is done. The listener is closed then, and connections have their
@@ -108,7 +120,8 @@ impl Server {
         let (ending, seen) = watch::channel(Ending::NotYet);
         let app = app.into();
         let (limits, tls, routes) = (self.limits, listener.tls().cloned(), Handle::current());
-        let terms = Terms { limits, app, routes, tls, ending: seen };
+        let lending = self.lending.clone();
+        let terms = Terms { limits, app, routes, tls, lending, ending: seen };
         // Every connection has them for as long as it is open.
         let terms = Arc::new(terms);
         let open = Arc::downgrade(&terms);

@@ -74,7 +74,10 @@ impl Direct for Socket {
 
 /// Counts a large write as many operations. To tokio it is one, and a stream to a client that is fast enough would keep all
 /// others of its thread waiting for as long as 128 of them take.
-fn counted(written: Poll<io::Result<usize>>, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+pub(super) fn counted(
+    written: Poll<io::Result<usize>>,
+    context: &mut Context<'_>,
+) -> Poll<io::Result<usize>> {
     if let Poll::Ready(Ok(len)) = written {
         for _ in 0..len / OPERATION_LEN {
             let Poll::Ready(operation) = coop::poll_proceed(context) else { break };

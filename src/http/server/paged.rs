@@ -1,0 +1,217 @@
+//! A socket that gives the kernel pages of live images, where they are [lent](super::lending), and copies of all else.
+
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use isogen::lease::unsent;
+use isogen::map::file_behind;
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::lending::{Borrowed, Lending};
+use super::pipe::{self, PIPE_LEN};
+use super::socket::{Direct, Socket, counted};
+
+/// From how many bytes on pages take less than a copy.
+const LEAST: usize = 64 << 10;
+/// How long the end of a connection waits for a client that has not taken everything, and how often that is looked at.
+const LINGER: Duration = Duration::from_secs(600);
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A socket, and the pages that are on their way through it.
+#[derive(Debug)]
+pub(super) struct Paged {
+    socket: Socket,
+    /// Where there is none, everything is copied.
+    lending: Option<Lending>,
+    borrowed: Option<Borrowed>,
+    /// How much it took of what it was given last: to fill a pipe takes time as well.
+    room: usize,
+    closing: Option<Closing>,
+}
+
+/// The end of a connection that has pages on their way.
+#[derive(Debug)]
+struct Closing {
+    until: Instant,
+    look: Pin<Box<Sleep>>,
+}
+
+impl Paged {
+    pub(super) fn new(socket: Socket, lending: Option<Lending>) -> Self {
+        Self { socket, lending, borrowed: None, room: PIPE_LEN / 4, closing: None }
+    }
+
+    /// Fails where pages are called in that are on their way. Whoever has sent all of them goes on.
+    fn check(&mut self) -> io::Result<()> {
+        let called_in = self.borrowed.as_ref().filter(|borrowed| borrowed.is_called_in());
+        let Some(source) = called_in.map(|borrowed| borrowed.name().to_owned()) else { return Ok(()) };
+        let Some(unsent) = self.unsent() else { return Ok(()) };
+        let error = "somebody wants to write to it";
+        tracing::error!(source, unsent, error, "an image could not be sent to its end");
+        Err(io::Error::new(io::ErrorKind::ConnectionAborted, error))
+    }
+
+    /// How many bytes are on their way, where there may be pages among them: nothing, as soon as the client has all.
+    fn unsent(&mut self) -> Option<usize> {
+        self.borrowed.as_ref()?;
+        let len = match &self.socket {
+            Socket::Tcp(socket) => unsent(socket).unwrap_or(usize::MAX),
+            Socket::Unix(_) => 0,
+        };
+        if len == 0 {
+            self.borrowed = None;
+        }
+        (len > 0).then_some(len)
+    }
+
+    /// The pages behind bytes, where they may be sent.
+    fn pages(&mut self, bytes: &[u8], context: &Context<'_>) -> Option<(Arc<File>, u64)> {
+        let lending = self.lending.as_ref().filter(|_| matches!(self.socket, Socket::Tcp(_)))?.clone();
+        let (file, offset) = file_behind(bytes)?;
+        if !self.borrowed.as_ref().is_some_and(|borrowed| borrowed.is_of(&file) && !borrowed.is_called_in()) {
+            // Those of another file would have to be sent first.
+            if self.unsent().is_some() {
+                return None;
+            }
+            self.borrowed = lending.borrow(&file, context.waker());
+        }
+        self.borrowed.is_some().then_some((file, offset))
+    }
+}
+
+/// Sends copies, and pages after them. Whether the socket took all of them, and how many bytes it took.
+fn send(socket: &TcpStream, copies: &[IoSlice<'_>], pages: (&File, u64, usize)) -> io::Result<(bool, usize)> {
+    let mut copied = 0;
+    if !copies.is_empty() {
+        // They wait for what comes behind them, not to be a packet of their own.
+        let flags = SendFlags::MORE | SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        copied = sendmsg(socket, copies, &mut SendAncillaryBuffer::default(), flags)?;
+        if copied < copies.iter().map(|slice| slice.len()).sum() {
+            return Ok((false, copied));
+        }
+    }
+    let (file, offset, len) = pages;
+    match pipe::send(socket, file, offset, len) {
+        Ok((sent, all)) => Ok((all, copied + sent)),
+        Err(error) if copied > 0 && error.kind() == io::ErrorKind::WouldBlock => Ok((false, copied)),
+        Err(error) => Err(error),
+    }
+}
+
+impl AsyncRead for Paged {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        this.check()?;
+        Pin::new(&mut this.socket).poll_read(context, buf)
+    }
+}
+
+impl AsyncWrite for Paged {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(context, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        this.check()?;
+        let large = slices.iter().position(|slice| slice.len() >= LEAST);
+        let pages = large.and_then(|at| {
+            let (copies, rest) = slices.split_at_checked(at)?;
+            let bytes = rest.first()?;
+            Some((copies, this.pages(bytes, context)?, bytes.len()))
+        });
+        let (Socket::Tcp(socket), Some((copies, (file, offset), len))) = (&this.socket, pages) else {
+            return Pin::new(&mut this.socket).poll_write_vectored(context, slices);
+        };
+        loop {
+            ready!(socket.poll_write_ready(context))?;
+            let len = len.min(this.room);
+            let mut taken = 0;
+            let tried = socket.try_io(Interest::WRITABLE, || {
+                let (all, sent) = send(socket, copies, (&file, offset, len))?;
+                taken = sent;
+                // Nothing more for now, and the socket is to say when.
+                if all { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
+            });
+            match tried {
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Poll::Ready(Err(error)),
+                Ok(()) => this.room = (this.room * 2).min(PIPE_LEN),
+                Err(_) => this.room = taken.max(LEAST),
+            }
+            if taken > 0 {
+                return counted(Poll::Ready(Ok(taken)), context);
+            }
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        this.check()?;
+        Pin::new(&mut this.socket).poll_flush(context)
+    }
+
+    /// Waits until the client has all pages, after it was told that nothing follows: without the connection, nobody would know when.
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.closing.is_none() {
+            ready!(Pin::new(&mut this.socket).poll_shutdown(context))?;
+        }
+        while this.unsent().is_some() {
+            this.check()?;
+            if let Socket::Tcp(socket) = &this.socket
+                && let Some(error) = socket.take_error()?
+            {
+                return Poll::Ready(Err(error));
+            }
+            let closing = this.closing.get_or_insert_with(|| Closing {
+                until: Instant::now() + LINGER,
+                look: Box::pin(sleep(LOOK)),
+            });
+            ready!(closing.look.as_mut().poll(context));
+            let now = Instant::now();
+            if now >= closing.until {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            closing.look.as_mut().reset(now + LOOK);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Direct for Paged {
+    fn write_now(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.socket.write_now(slices)
+    }
+
+    fn forget_unsent(&self) {
+        self.socket.forget_unsent();
+    }
+}
+
+impl Drop for Paged {
+    /// Pages do not outlive what is known of them.
+    fn drop(&mut self) {
+        if self.unsent().is_some() {
+            self.forget_unsent();
+        }
+    }
+}
