@@ -22,12 +22,14 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::fs::sendfile;
 use rustix::net::{SendFlags, send};
+use rustix::pipe::{SpliceFlags, splice};
 
 /// The longest request.
 const MAX_REQUEST: usize = 4 << 10;
 /// After so many bytes other connections have their turn. More at once costs no less.
 const WRITE_LEN: u64 = 4 << 20;
 const SENDFILE_LEN: u64 = 2 << 20;
+const PIPE_LEN: usize = 1 << 20;
 /// What an event loop calls the bell that new connections ring; the number of no connection.
 const BELL: u64 = u64::MAX;
 /// What answers with an image tell of it, as long as it is there: longer heads take more of the kernel, beyond their copy.
@@ -47,16 +49,19 @@ pub(crate) enum Way {
     Writes,
     /// The kernel sends pages of the file itself.
     Sendfile,
+    /// The same by way of a pipe, which takes more of them at once.
+    Pipe,
 }
 
 impl Way {
-    pub(crate) const ALL: [Self; 2] = [Self::Writes, Self::Sendfile];
+    pub(crate) const ALL: [Self; 3] = [Self::Writes, Self::Sendfile, Self::Pipe];
 
     /// What such a server is called.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Writes => "bare writes",
             Self::Sendfile => "bare sendfile",
+            Self::Pipe => "bare pipe",
         }
     }
 }
@@ -112,7 +117,12 @@ impl Served {
     }
 
     /// Hands the head and the beginning of a range to the kernel, and takes away what it took. Whether it took all that it was given.
-    fn send(&self, socket: &TcpStream, head: &mut Vec<u8>, range: &mut Range<u64>) -> io::Result<bool> {
+    fn send(
+        &self,
+        (socket, pipe): (&TcpStream, &Pipe),
+        head: &mut Vec<u8>,
+        range: &mut Range<u64>,
+    ) -> io::Result<bool> {
         match self.way {
             Way::Writes => {
                 let bounds = [range.start, range.end.min(range.start + WRITE_LEN)];
@@ -125,7 +135,7 @@ impl Served {
                 range.start += (sent - of_head) as u64;
                 Ok(is_all)
             }
-            Way::Sendfile => {
+            Way::Sendfile | Way::Pipe => {
                 if !head.is_empty() {
                     let sent = send(socket, head, SendFlags::MORE)?;
                     head.drain(..sent);
@@ -133,12 +143,57 @@ impl Served {
                         return Ok(false);
                     }
                 }
+                if self.way == Way::Pipe {
+                    return pipe.send(&self.file, socket, range);
+                }
                 let len = SENDFILE_LEN.min(range.end - range.start);
                 let wanted = usize::try_from(len).unwrap_or(usize::MAX);
                 let sent = sendfile(socket, &self.file, Some(&mut range.start), wanted)?;
                 Ok(sent == wanted)
             }
         }
+    }
+}
+
+/// What pages go through.
+struct Pipe {
+    reader: PipeReader,
+    writer: PipeWriter,
+    nowhere: File,
+    len: usize,
+}
+
+impl Pipe {
+    fn new() -> Result<Self> {
+        let (reader, writer) = pipe()?;
+        let len = rustix::pipe::fcntl_setpipe_size(&writer, PIPE_LEN)?;
+        Ok(Self { reader, writer, len, nowhere: File::options().write(true).open("/dev/null")? })
+    }
+
+    fn send(&self, file: &File, socket: &TcpStream, range: &mut Range<u64>) -> io::Result<bool> {
+        let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX).min(self.len);
+        let mut at = range.start;
+        let filled = splice(file, Some(&mut at), &self.writer, None, len, SpliceFlags::NONBLOCK)?;
+        let mut left = filled;
+        let more =
+            if range.start + (filled as u64) < range.end { SpliceFlags::MORE } else { SpliceFlags::empty() };
+        let mut result = Ok(true);
+        while left > 0 {
+            match splice(&self.reader, None, socket, None, left, SpliceFlags::NONBLOCK | more) {
+                Ok(sent) => {
+                    left -= sent;
+                    range.start += sent as u64;
+                }
+                Err(error) => {
+                    result = if left < filled { Ok(false) } else { Err(error.into()) };
+                    break;
+                }
+            }
+        }
+        while left > 0 {
+            left -= splice(&self.reader, None, &self.nowhere, None, left, SpliceFlags::NONBLOCK)?;
+        }
+        result
     }
 }
 
@@ -159,6 +214,7 @@ impl Worker {
             epoll,
             arrivals,
             rung,
+            pipe: Pipe::new()?,
             connections: Vec::new(),
             busy: VecDeque::new(),
         };
@@ -181,6 +237,7 @@ struct Loop {
     epoll: OwnedFd,
     arrivals: mpsc::Receiver<TcpStream>,
     rung: PipeReader,
+    pipe: Pipe,
     /// By the number that the kernel knows them by; `None` of those that have ended.
     connections: Vec<Option<Connection>>,
     /// Those that can go on without waiting.
@@ -230,7 +287,7 @@ impl Loop {
     fn turn(&mut self, number: u64) -> Result<()> {
         let Some(slot) = self.connections.get_mut(usize::try_from(number)?) else { return Ok(()) };
         let Some(connection) = slot else { return Ok(()) };
-        match connection.turn(&self.served) {
+        match connection.turn(&self.served, &self.pipe) {
             Ok(true) => self.busy.push_back(number),
             Ok(false) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -251,7 +308,7 @@ struct Connection {
 
 impl Connection {
     /// Reads or writes once. Whether there is more to be done at once.
-    fn turn(&mut self, served: &Served) -> io::Result<bool> {
+    fn turn(&mut self, served: &Served, pipe: &Pipe) -> io::Result<bool> {
         if self.head.is_empty() && self.rest.is_empty() {
             let mut piece = [0; MAX_REQUEST];
             let len = self.socket.read(&mut piece)?;
@@ -264,7 +321,7 @@ impl Connection {
             }
             self.answer(served.total())?;
         }
-        let took_all = served.send(&self.socket, &mut self.head, &mut self.rest)?;
+        let took_all = served.send((&self.socket, pipe), &mut self.head, &mut self.rest)?;
         Ok(took_all && !self.rest.is_empty())
     }
 
