@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -171,6 +172,9 @@ fn an_open_server_answers_everybody() {
     let wrong = server.ask("DELETE /health", "");
     assert_eq!((wrong.status, wrong.header("allow")), (405, Some("GET,HEAD")));
     assert!(scratch.has("kindling-data/kindling.db"));
+    // Directories of images and of files are in it too, whichever is made first.
+    let mode = std::fs::metadata(scratch.path("kindling-data")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
     server.end();
 }
 
