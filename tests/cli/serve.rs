@@ -460,6 +460,7 @@ fn wrong_values_are_named_with_their_variables() {
         output.usage(&format!("the value is that of the variable {name}\n"));
     }
     for (name, value, expected) in [
+        ("AUTH_TYPE", "rhsso", "AUTH_TYPE (--auth-type): this policy of the Assisted Service is not there"),
         ("SERVICE_BASE_URL", "ftp://x", "SERVICE_BASE_URL \"ftp://x\""),
         ("IMAGE_SERVICE_BASE_URL", "http://user:secret@", "IMAGE_SERVICE_BASE_URL"),
         ("OS_IMAGES", "[]", "OS_IMAGES"),
