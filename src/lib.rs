@@ -27,6 +27,7 @@ pub mod images;
 pub mod inventory;
 pub mod manifests;
 mod recent;
+mod trust;
 
 pub use image::{Image, ImageBody, ImageReader};
 pub use {ignition, isogen};

@@ -12,6 +12,7 @@ use fixtures::Recipe;
 use ignition::discovery::HttpUrl;
 use serde_json::json;
 
+use super::serve::value::address;
 use crate::http::images::{Embedded, ImageServer};
 use crate::http::{Limits, Listener, Server};
 use crate::images::Catalogue;
@@ -34,7 +35,7 @@ const VERSION: &str = "4.18";
 #[derive(Debug, Args)]
 pub(super) struct Demo {
     /// Address to listen on, a loopback one; port 0 is any free one
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8090")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8090", value_parser = address)]
     listen: SocketAddr,
 }
 

@@ -23,6 +23,7 @@ mod output;
 mod progress;
 mod pxe;
 mod serve;
+mod servers;
 mod settings_file;
 
 use std::ffi::OsString;

@@ -5,9 +5,9 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
-use isogen::{BaseImage, Edits, Error, Plan, Source};
+use isogen::{BaseImage, Edits, Error, KargsError, Plan, Source};
 
 /// What image-editing commands share: the image, and where the result goes.
 #[derive(Debug, Args)]
@@ -79,7 +79,10 @@ impl Editing {
 
     /// Writes the image with changes.
     pub(super) fn write(self, edits: &Edits) -> Result<()> {
-        let plan = if self.grow { self.image.plan(edits)? } else { self.image.plan_in_place(edits)? };
+        let plan = match self.grow {
+            true => self.image.plan(edits)?,
+            false => self.image.plan_in_place(edits).map_err(with_advice)?,
+        };
         match self.target {
             Target::InPlace(file) => {
                 match plan.write_in_place(&file, self.image.require_ignition_area()?.extent) {
@@ -91,6 +94,16 @@ impl Editing {
             Target::Stdout => write_stdout(&plan)?,
         }
         Ok(())
+    }
+}
+
+/// Says what makes room where a change has none.
+fn with_advice(error: Error) -> anyhow::Error {
+    match error {
+        Error::ArchiveTooLarge { .. } | Error::Kargs { reason: KargsError::TooLarge { .. }, .. } => {
+            anyhow!("{error} (see --grow)")
+        }
+        other => other.into(),
     }
 }
 

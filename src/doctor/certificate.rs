@@ -184,6 +184,10 @@ fn told(error: &Error) -> String {
                 names => format!("it is for {}", names.join(", ")),
             }
         }
+        // As rustls passes on what webpki says of it.
+        Error::InvalidCertificate(CertificateError::Other(other)) if other.to_string() == "CaUsedAsEndEntity" => {
+            "it is that of an authority itself, and none of those that are trusted".to_owned()
+        }
         other => quoted(&other.to_string()),
     }
 }

@@ -28,13 +28,19 @@ struct Parts {
 pub(super) fn routes(inventory: &Inventory, images: Option<&ImageServer>) -> Router {
     let live_images = images.map(ImageServer::live_images).cloned();
     let parts = Parts { inventory: Some(inventory.clone()), live_images };
-    // Nobody connects before the tables are there: who gets an answer at all finds the service ready.
-    of(parts, get(health)).route("/ready", get(|| async { StatusCode::OK }))
+    of(parts, get(health)).route("/ready", get(ready))
 }
 
-/// `/health` and `/live` of a server of images alone. Whatever the method, they answer, as they always did.
+/// `/health`, `/ready` and `/live` of a server of images alone. Whatever the method, they answer, as the first and the last
+/// always did.
 pub(super) fn image_routes(images: &ImageServer) -> Router {
-    of(Parts { inventory: None, live_images: Some(images.live_images().clone()) }, any(health))
+    let parts = Parts { inventory: None, live_images: Some(images.live_images().clone()) };
+    of(parts, any(health)).route("/ready", any(ready))
+}
+
+/// Nobody connects before the tables are there: who gets an answer at all finds the service ready.
+async fn ready() -> StatusCode {
+    StatusCode::OK
 }
 
 fn of(parts: Parts, health: MethodRouter<Parts>) -> Router {

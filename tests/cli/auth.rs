@@ -67,7 +67,6 @@ fn wrong_command_lines_make_nothing() {
         "auth keys",
         "auth token",
         "auth token --user --infra-env 6ba7b810-9dad-11d1-80b4-00c04fd430c8",
-        "auth token --infra-env mine",
         "auth token --cluster",
         "auth token --user --expires soon",
         "auth token --user --expires -1h",
@@ -75,6 +74,7 @@ fn wrong_command_lines_make_nothing() {
     ] {
         scratch.kindling(line).usage("");
     }
+    scratch.kindling("auth token --infra-env mine").usage("'--infra-env <ID>': expected a UUID");
     scratch.kindling("auth keys --out keys").success();
     let line = format!("auth token --ec-private-key-file {PRIVATE} --user --expires 100000d");
     scratch.kindling(&line).success();

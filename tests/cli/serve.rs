@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -171,6 +172,9 @@ fn an_open_server_answers_everybody() {
     let wrong = server.ask("DELETE /health", "");
     assert_eq!((wrong.status, wrong.header("allow")), (405, Some("GET,HEAD")));
     assert!(scratch.has("kindling-data/kindling.db"));
+    // Directories of images and of files are in it too, whichever is made first.
+    let mode = std::fs::metadata(scratch.path("kindling-data")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
     server.end();
 }
 
@@ -430,8 +434,9 @@ fn settings_are_options_and_variables() {
 fn wrong_values_are_named_with_their_variables() {
     let scratch = Scratch::new();
     for (name, value, expected) in [
-        ("KINDLING_LISTEN", "localhost", "invalid socket address syntax"),
-        ("AUTH_TYPE", "rhsso", "[possible values: none, local]"),
+        ("KINDLING_LISTEN", "localhost", "expected an IP address and a port, such as 127.0.0.1:8090"),
+        ("KINDLING_LISTEN_TLS", "8443", "expected an IP address and a port, such as 127.0.0.1:8090"),
+        ("AUTH_TYPE", "ldap", "[possible values: none, local]"),
         ("DB_PORT", "70000", "not in 0..=65535"),
         ("ISO_IMAGE_TYPE", "iso", "expected full-iso or minimal-iso"),
         ("HOST_MAX_DISCONNECTION_TIME", "3", "expected a duration, such as 90s"),
@@ -441,7 +446,7 @@ fn wrong_values_are_named_with_their_variables() {
         ("ENABLE_UPGRADE_AGENT", "maybe", "expected true or false"),
         ("NETWORK_DISCOVERY_DELAY_SECONDS", "-1", "-1 is not in 0..="),
         ("MIN_VERSION_FOR_NMSTATE_SERVICE", "new", "expected a version, such as 4.18"),
-        ("INFRA_ENV_ID", "mine", "invalid character"),
+        ("INFRA_ENV_ID", "mine", "expected a UUID"),
         ("CLUSTER_NETWORK_CIDR", "fd01::/48", "expected a network, such as 10.128.0.0/14"),
         ("CLUSTER_NETWORK_HOST_PREFIX", "33", "33 is not in 1..=32"),
         ("SERVICE_NETWORK_CIDR_IPV6", "fd02::", "expected a network, such as fd01::/48"),
@@ -455,6 +460,7 @@ fn wrong_values_are_named_with_their_variables() {
         output.usage(&format!("the value is that of the variable {name}\n"));
     }
     for (name, value, expected) in [
+        ("AUTH_TYPE", "rhsso", "AUTH_TYPE (--auth-type): this policy of the Assisted Service is not there"),
         ("SERVICE_BASE_URL", "ftp://x", "SERVICE_BASE_URL \"ftp://x\""),
         ("IMAGE_SERVICE_BASE_URL", "http://user:secret@", "IMAGE_SERVICE_BASE_URL"),
         ("OS_IMAGES", "[]", "OS_IMAGES"),

@@ -129,7 +129,9 @@ fn kernel_arguments_that_are_too_long_or_malformed_change_nothing() {
             let modify = |argument: &str| {
                 scratch.command(["iso", "kargs", "modify", "-a", argument, "image.iso"]).output()
             };
-            modify(&"x".repeat(room + 1)).failure("kargs too large for area");
+            let refused = modify(&"x".repeat(room + 1));
+            refused.failure("kargs too large for area");
+            refused.failure("(see --grow)");
             assert_pristine(image, &scratch);
             modify(&"x".repeat(room)).success();
             scratch.kindling("iso kargs reset image.iso").success();

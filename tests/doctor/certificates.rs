@@ -134,7 +134,10 @@ fn a_certificate_may_be_its_own_authority() {
     let address = serve(image(), change, Some(config(&(pem.clone(), key.serialize_pem()), BOTH)));
     let mut options = Options::default();
     let url = format!("https://{address}/full.iso");
-    assert_eq!(examined(&url, &options).finding(Check::CertificateTrusted).unwrap().outcome, Outcome::Fails);
+    let report = examined(&url, &options);
+    let finding = report.finding(Check::CertificateTrusted).unwrap();
+    assert_eq!(finding.outcome, Outcome::Fails);
+    assert!(finding.detail.contains("it is that of an authority itself"), "{finding:?}");
     assert_eq!(count.load(Ordering::SeqCst), 0);
     options.ca_file = Some(scratch.write("ca.pem", &pem));
     let report = examined(&url, &options);

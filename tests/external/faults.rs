@@ -113,7 +113,10 @@ async fn a_service_that_is_gone_lets_nobody_in() {
 async fn the_service_is_known_by_its_certificate() {
     let key = rcgen::KeyPair::generate().unwrap();
     let name = "127.0.0.1".to_owned();
-    let certificate = rcgen::CertificateParams::new([name]).unwrap().self_signed(&key).unwrap();
+    let mut params = rcgen::CertificateParams::new([name]).unwrap();
+    // As `openssl req -x509` makes them.
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let certificate = params.self_signed(&key).unwrap();
     let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
     let config = ServerConfig::builder()
         .with_no_client_auth()

@@ -58,7 +58,7 @@ async fn it_takes_the_place_of_the_image_service() {
             ("DATA_TEMP_DIR", "temporary"),
             ("LOGLEVEL", "trace"),
             ("ALLOWED_DOMAINS", "https://ui.example.com"),
-            ("AUTH_TYPE", ""),
+            ("AUTH_TYPE", "rhsso"),
         ],
     );
     let report = process.until(|_, report| state(report, "4.14") == "ready").await;
@@ -67,7 +67,9 @@ async fn it_takes_the_place_of_the_image_service() {
     assert_ne!(state(&report, "4.15"), "ready");
     // What is there is served.
     process.image(&format!("/byid/{ID}/4.14/x86_64/minimal.iso")).await;
-    assert_eq!(process.get("/live").await.status(), 200);
+    for path in ["/live", "/ready"] {
+        assert_eq!(process.get(path).await.status(), 200, "{path}");
+    }
     open.send_replace(true);
     let report = process.until(|status, _| status == 200).await;
     assert_eq!((&report["ready"], state(&report, "4.15")), (&json!(true), &json!("ready")));

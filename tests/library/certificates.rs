@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kindling::images::library::{Library, Trust};
+use rcgen::{BasicConstraints, CertificateParams, IsCa};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -10,10 +11,21 @@ use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use crate::server::{Reply, Server};
 use crate::support::{Place, image, os_image, reason, soon};
 
-/// A server for a name, and the certificate of the authority that vouches for it.
+/// A server for a name, and its certificate.
 async fn server(name: &str, plain: Option<String>) -> (Server, String) {
+    server_with(CertificateParams::new([name.to_owned()]).unwrap(), plain).await
+}
+
+/// A certificate as `openssl req -x509` makes it: also that of an authority.
+fn of_an_authority(name: &str) -> CertificateParams {
+    let mut params = CertificateParams::new([name.to_owned()]).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params
+}
+
+async fn server_with(params: CertificateParams, plain: Option<String>) -> (Server, String) {
     let key = rcgen::KeyPair::generate().unwrap();
-    let certificate = rcgen::CertificateParams::new([name.to_owned()]).unwrap().self_signed(&key).unwrap();
+    let certificate = params.self_signed(&key).unwrap();
     let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
     let config = ServerConfig::builder()
         .with_no_client_auth()
@@ -60,6 +72,28 @@ async fn a_certificate_is_for_a_name() {
     let told = fetched(&server, &place, Trust::SystemAnd(path)).await.unwrap_err();
     assert!(told.contains("certificate"), "{told}");
     fetched(&server, &place, Trust::DangerouslyAnybody).await.unwrap();
+}
+
+/// Mirrors often have a certificate that signs itself, and clients are given just that.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_that_signs_itself_is_trusted_where_it_is_given() {
+    let place = Place::new();
+    let given = |pem: &str| Trust::SystemAnd(place.write("ca.pem", pem.as_bytes()));
+    let (server, pem) = server_with(of_an_authority("127.0.0.1"), None).await;
+    let other = server_with(of_an_authority("127.0.0.1"), None).await.1;
+    fetched(&server, &place, given(&other)).await.unwrap_err();
+    fetched(&server, &place, given(&pem)).await.unwrap();
+
+    let place = Place::new();
+    let given = |pem: &str| Trust::SystemAnd(place.write("ca.pem", pem.as_bytes()));
+    let (server, pem) = server_with(of_an_authority("mirror.example"), None).await;
+    let told = fetched(&server, &place, given(&pem)).await.unwrap_err();
+    assert!(told.contains("not valid for name"), "{told}");
+    let mut ended = of_an_authority("127.0.0.1");
+    ended.not_after = rcgen::date_time_ymd(2020, 1, 1);
+    let (server, pem) = server_with(ended, None).await;
+    let told = fetched(&server, &place, given(&pem)).await.unwrap_err();
+    assert!(told.contains("certificate expired"), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

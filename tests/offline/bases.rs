@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::support::{Output, Scratch};
 use crate::{BASE, SERVICE, create, scratch};
 
-/// Serves the live image as `/base.iso` to a number of requests, and gives where.
+/// Serves the live image as `/base.iso` to a number of requests, and as `/guarded.iso` to those with a key; gives where.
 fn serve(requests: usize) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -18,7 +18,10 @@ fn serve(requests: usize) -> String {
             let mut stream = stream.unwrap();
             let lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
             let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
-            let is_known = head.first().is_some_and(|line| line.starts_with("GET /base.iso"));
+            let has_key = head.iter().any(|line| line.eq_ignore_ascii_case("x-key: one"));
+            let is_known = head.first().is_some_and(|line| {
+                line.starts_with("GET /base.iso") || line.starts_with("GET /guarded.iso?part=two ") && has_key
+            });
             let (status, body) = if is_known { ("200 OK", &BASE[..]) } else { ("404 Not Found", &b""[..]) };
             let head =
                 format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
@@ -55,6 +58,10 @@ fn a_live_image_at_a_url_is_fetched_once() {
     let sha256 = isogen::Digest::of(b"another").to_string();
     let wrong = format!("{}/base.iso?again", serve(8));
     made_on(&scratch, &["--base", &wrong, "--base-sha256", &sha256], "wrong.iso").failure(&sha256);
+    let guarded = format!("{}/guarded.iso", serve(1));
+    let key =
+        ["--image-request-headers", r#"{"X-Key": "one"}"#, "--image-request-query", r#"{"part": "two"}"#];
+    made_on(&scratch, &[&["--base", &guarded], &key[..]].concat(), "guarded.iso").success();
     let missing = format!("{}/missing.iso", serve(8));
     made_on(&scratch, &["--base", &missing], "missing.iso").failure("404");
     assert!(!scratch.has("wrong.iso") && !scratch.has("missing.iso"));
@@ -72,6 +79,8 @@ fn a_live_image_of_the_catalogue_is_chosen_by_version() {
     made_on(&scratch, &["--os-image", "4.18", "--os-images", &images], "made.iso").success();
     assert!(scratch.read("made.iso") == scratch.read("expected.iso"));
     made_on(&scratch, &["--os-image", "4.20", "--os-images", &images], "other.iso").failure("4.20");
+    made_on(&scratch, &["--os-image", "4.18"], "other.iso")
+        .failure("there is no list of live images: give one");
     made_on(&scratch, &["--os-image", "4.18", "--os-images", &images, "--arch", "s390x"], "other.iso")
         .failure("s390x");
 }

@@ -9,6 +9,7 @@ use clap::Args;
 use super::KeyOptions;
 use crate::cli::duration;
 use crate::cli::output::print_line;
+use crate::cli::serve::value::id;
 use crate::inventory::id::{ClusterId, InfraEnvId};
 
 /// Make a token for a service with `--auth-type local`
@@ -21,10 +22,10 @@ pub(in crate::cli) struct Token {
     #[arg(long, group = "whose")]
     user: bool,
     /// Make a token for the machines of an infra-env, in X-Secret-Key, and for its URLs, in api_key; it never expires
-    #[arg(long, value_name = "ID", group = "whose")]
+    #[arg(long, value_name = "ID", group = "whose", value_parser = id::<InfraEnvId>)]
     infra_env: Option<InfraEnvId>,
-    /// Make a token for the URLs of a cluster, in api_key; it never expires
-    #[arg(long, value_name = "ID", group = "whose")]
+    /// Make a token for the machines of a cluster, in X-Secret-Key, and for its URLs, in api_key; it never expires
+    #[arg(long, value_name = "ID", group = "whose", value_parser = id::<ClusterId>)]
     cluster: Option<ClusterId>,
     /// How long the token of a person is good: a duration such as 12h or 30d, or `never` for one that does not expire
     #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = Life::parse, conflicts_with_all = ["infra_env", "cluster"])]

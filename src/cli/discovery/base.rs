@@ -11,7 +11,8 @@ use sha2::{Digest as _, Sha256};
 use super::without_secrets;
 use crate::cli::catalogue::OsImagesOptions;
 use crate::cli::progress::Screen;
-use crate::images::library::{Library, LibrarySettings, Trust};
+use crate::cli::servers::ServerOptions;
+use crate::images::library::{Library, LibrarySettings};
 use crate::images::{CpuArchitecture, ImageType, OsImage};
 
 #[derive(Debug, Args)]
@@ -33,9 +34,8 @@ pub(super) struct BaseOptions {
     /// Directory of fetched live images [default: kindling/images in the user's directory of caches]
     #[arg(long, env = "KINDLING_IMAGES_DIR", value_name = "DIR")]
     images_dir: Option<PathBuf>,
-    /// File with certificates, in PEM, that servers of live images may have beside those that this system trusts
-    #[arg(long, env = "OS_IMAGE_DOWNLOAD_TRUSTED_CA_FILE", value_name = "FILE")]
-    image_ca_file: Option<PathBuf>,
+    #[command(flatten)]
+    servers: ServerOptions,
     #[command(flatten)]
     catalogue: OsImagesOptions,
 }
@@ -69,6 +69,10 @@ impl BaseOptions {
             }
             (None, Some(version)) => {
                 let catalogue = self.catalogue.read()?;
+                ensure!(
+                    !catalogue.os_images().is_empty(),
+                    "--os-image: there is no list of live images: give one with --os-images-file, --os-images or OS_IMAGES"
+                );
                 let image = catalogue.os_image(Some(version), architecture()?)?;
                 self.fetch(image.clone(), Some(image.openshift_version.clone()))
             }
@@ -110,9 +114,7 @@ impl BaseOptions {
 
     fn fetch(&self, image: OsImage, version: Option<String>) -> Result<Opened> {
         let mut settings = LibrarySettings::new(self.directory()?);
-        if let Some(file) = &self.image_ca_file {
-            settings.trust = Trust::SystemAnd(file.clone());
-        }
+        self.servers.apply(&mut settings)?;
         let runtime = tokio::runtime::Runtime::new().context("the runtime cannot be started")?;
         let base = runtime.block_on(async {
             let library = Library::open(settings, [image.clone()])?;

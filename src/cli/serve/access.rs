@@ -26,6 +26,13 @@ enum AuthType {
     None,
     /// By the key pair of this service
     Local,
+    /// A policy of the Assisted Service. An environment that both programs share may have it for images alone, which have no
+    /// policy
+    #[value(hide = true)]
+    Rhsso,
+    /// The same
+    #[value(hide = true)]
+    AgentInstallerLocal,
 }
 
 impl Access {
@@ -34,6 +41,9 @@ impl Access {
         match (self.auth_type, open) {
             (Some(AuthType::Local), _) => Ok(Policy::local(self.keys.read()?)),
             (None | Some(AuthType::None), None) => Ok(Policy::Open),
+            (Some(AuthType::Rhsso | AuthType::AgentInstallerLocal), _) => bail!(
+                "AUTH_TYPE (--auth-type): this policy of the Assisted Service is not there: choose `local` or `none`"
+            ),
             (None, Some(address)) => bail!(
                 "{address} can be reached from other machines, and AUTH_TYPE (--auth-type) is not set: choose `local`, for \
                  which `kindling auth keys` makes keys, or `none`, which lets everybody who reaches it do everything"

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 
 use crate::inventory::Secret;
@@ -39,7 +39,7 @@ pub(super) struct Database {
     db_name: Option<String>,
 }
 
-pub(super) fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
+pub(in crate::cli) fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
     Ok(Secret::new(text))
 }
 
@@ -53,10 +53,7 @@ impl Database {
         if let Some(url) = self.url() {
             return Ok(SqlStore::open(url.reveal()).await?);
         }
-        let directory = &self.data_dir;
-        std::fs::create_dir_all(directory)
-            .with_context(|| format!("{} cannot be made", directory.display()))?;
-        Ok(SqlStore::open_file(&directory.join("kindling.db")).await?)
+        Ok(SqlStore::open_file(&self.data_dir.join("kindling.db")).await?)
     }
 
     /// Where uploaded files are kept.

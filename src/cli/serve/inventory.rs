@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use ignition::discovery::HttpUrl;
 
-use super::value::{image_type, network_v4, network_v6, origin, switch, version};
+use super::value::{id, image_type, network_v4, network_v6, origin, switch, version};
 use crate::cli::auth::read_text;
 use crate::cli::duration;
 use crate::http::Listener;
@@ -116,7 +116,7 @@ pub(super) struct InfraEnvs {
     )]
     min_version_for_nmstate_service: String,
     /// The id of the next infra-env that is made, where there is only one
-    #[arg(long, env = "INFRA_ENV_ID", value_name = "ID")]
+    #[arg(long, env = "INFRA_ENV_ID", value_name = "ID", value_parser = id::<InfraEnvId>)]
     infra_env_id: Option<InfraEnvId>,
     /// Whether bodies with keys that nobody knows are refused
     #[arg(

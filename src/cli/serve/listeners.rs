@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use super::value::address;
 use crate::http::{Certificate, Inherited, Listener, Place, TlsRules, TlsVersion};
 
 /// Where the service listens if nobody says anything.
@@ -31,7 +32,7 @@ pub(super) struct ListenerOptions {
     #[arg(long, env = "KINDLING_LISTEN", value_name = "ADDRESS|unix:PATH", value_delimiter = ',', value_parser = place)]
     listen: Vec<Place>,
     /// Addresses to listen on with TLS, with commas between them
-    #[arg(long, env = "KINDLING_LISTEN_TLS", value_name = "ADDRESS", value_delimiter = ',')]
+    #[arg(long, env = "KINDLING_LISTEN_TLS", value_name = "ADDRESS", value_delimiter = ',', value_parser = address)]
     listen_tls: Vec<SocketAddr>,
     /// Port to listen on at all addresses of this machine: with TLS if there is a certificate, and without it otherwise
     #[arg(long, env = "LISTEN_PORT", value_name = "PORT")]
@@ -190,6 +191,6 @@ fn place(text: &str) -> Result<Place, String> {
             let path: Result<PathBuf, Infallible> = path.parse();
             Ok(Place::Path(path.ok()))
         }
-        None => text.parse().map(Place::Address).map_err(|error: std::net::AddrParseError| error.to_string()),
+        None => address(text).map(Place::Address),
     }
 }

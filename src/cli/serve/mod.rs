@@ -1,14 +1,14 @@
 //! `kindling serve`.
 
 mod access;
-mod database;
+pub(super) mod database;
 mod external;
 mod images;
 mod inventory;
 mod limits;
 mod listeners;
 mod log;
-mod value;
+pub(super) mod value;
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,17 +1,29 @@
 //! Values of options, read with the reason for each mistake.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use crate::images::ImageType;
 use ignition::network::Generation;
+use uuid::Uuid;
 
 /// A switch, in any of the forms that Go takes.
-pub(super) fn switch(text: &str) -> Result<bool, String> {
+pub(in crate::cli) fn switch(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
         _ => Err("expected true or false".to_owned()),
     }
+}
+
+/// An address to listen on.
+pub(in crate::cli) fn address(text: &str) -> Result<SocketAddr, String> {
+    let expected = "expected an IP address and a port, such as 127.0.0.1:8090 or [::]:8090";
+    text.parse().map_err(|_| expected.to_owned())
+}
+
+/// The id of a record.
+pub(in crate::cli) fn id<Id: From<Uuid>>(text: &str) -> Result<Id, String> {
+    text.parse().map(Uuid::into).map_err(|_| "expected a UUID".to_owned())
 }
 
 /// The kind of image that infra-envs may have without asking for it.

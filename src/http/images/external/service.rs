@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
@@ -11,14 +11,16 @@ use chrono::{DateTime, TimeDelta, Utc};
 use ignition::discovery::kernel_arguments::KernelArguments;
 use isogen::Packed;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Certificate, Client, Response, Url, redirect};
+use reqwest::{Client, Response, Url, redirect};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use tokio_rustls::rustls::ClientConfig;
 
 use super::{Access, ExternalSettings, Kind};
 use crate::images::CpuArchitecture;
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::{Refusal, Secret, Settings};
+use crate::trust;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest answer that is read. The config of a full image for a thousand machines has a tenth of it.
@@ -90,7 +92,7 @@ impl Service {
             .timeout(settings.patience);
         let builder = match &settings.ca_file {
             None => builder,
-            Some(path) => builder.tls_certs_merge(certificates(path.clone())?),
+            Some(path) => builder.tls_backend_preconfigured(trusting(path)?),
         };
         let client = builder.build().map_err(|error| ExternalError::Client { source: error.into() })?;
         let base = settings.url.as_str().trim_end_matches('/');
@@ -241,12 +243,10 @@ fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
     }
 }
 
-fn certificates(path: PathBuf) -> Result<Vec<Certificate>, ExternalError> {
-    let read = || -> Result<Vec<Certificate>, Box<dyn Error + Send + Sync>> {
-        let certificates = Certificate::from_pem_bundle(&fs::read(&path)?)?;
-        if certificates.is_empty() { Err("there is none in it".into()) } else { Ok(certificates) }
-    };
-    read().map_err(|source| ExternalError::Certificates { path, source })
+fn trusting(path: &Path) -> Result<ClientConfig, ExternalError> {
+    let pem = fs::read(path).map_err(Into::into);
+    let config = pem.and_then(|pem| trust::client_config(&pem));
+    config.map_err(|source| ExternalError::Certificates { path: path.to_owned(), source })
 }
 
 fn show(headers: &mut HeaderMap, name: HeaderName, token: &Secret) -> Result<(), Refusal> {

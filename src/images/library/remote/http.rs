@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt};
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Certificate, Response, StatusCode, Url, redirect};
+use reqwest::{Response, StatusCode, Url, redirect};
 
 use super::{Body, Offer};
 use crate::images::library::error::{FetchError, LibraryError};
 use crate::images::library::location::without_credentials;
 use crate::images::library::record::{Origin, Validator};
 use crate::images::library::settings::{LibrarySettings, Trust};
+use crate::trust;
 
 /// Redirects that are followed; mirrors have one or two.
 const MOST_REDIRECTS: usize = 10;
@@ -65,12 +66,7 @@ impl Client {
                     source,
                 };
                 let pem = fs::read(path).map_err(|error| failed(error.into()))?;
-                let certificates =
-                    Certificate::from_pem_bundle(&pem).map_err(|error| failed(error.into()))?;
-                if certificates.is_empty() {
-                    return Err(failed("there is none in it".into()));
-                }
-                builder.tls_certs_merge(certificates)
+                builder.tls_backend_preconfigured(trust::client_config(&pem).map_err(failed)?)
             }
             Trust::DangerouslyAnybody => builder.tls_danger_accept_invalid_certs(true),
         };
