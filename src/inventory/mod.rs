@@ -55,6 +55,7 @@ struct Parts {
     keyfiles: KeyfileCache,
     served: infra_env::Served,
     large_bodies: LargeBodies,
+    uploads: LargeBodies,
 }
 
 /// How much memory the network files of machines may take that are kept for the next image.
@@ -81,6 +82,7 @@ impl Inventory {
             keyfiles,
             served,
             large_bodies: LargeBodies::default(),
+            uploads: LargeBodies::default(),
         }))
     }
 
@@ -116,6 +118,11 @@ impl Inventory {
     /// Room for what clients send.
     pub(crate) fn large_bodies(&self) -> &LargeBodies {
         &self.0.large_bodies
+    }
+
+    /// Room for what passes through to where files are kept.
+    pub(crate) fn uploads(&self) -> &LargeBodies {
+        &self.0.uploads
     }
 
     /// The network files of machines that were made before.

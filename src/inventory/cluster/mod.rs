@@ -200,7 +200,9 @@ impl Inventory {
             })
             .await;
         match &done {
-            Ok(()) => logs::delete_of_cluster(self, id).await,
+            Ok(()) => {
+                logs::delete_of_cluster(self, id).await;
+            }
             Err(refusal) if refusal.status() == StatusCode::CONFLICT => {
                 self.records().tell(event::deregister_failed(id, refusal)).await?;
             }
