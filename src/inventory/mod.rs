@@ -15,6 +15,7 @@ pub mod id;
 pub mod infra_env;
 pub mod logs;
 mod not_implemented;
+mod remains;
 mod request;
 mod routes;
 mod rules;

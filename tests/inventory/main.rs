@@ -19,6 +19,7 @@ mod logs;
 mod openapi;
 mod outage;
 mod races;
+mod remains;
 mod router;
 mod sequences;
 mod service;
