@@ -7,6 +7,7 @@
 
 mod agent;
 mod auth;
+mod cluster_networks;
 mod cluster_rules;
 mod cluster_sequences;
 mod clusters;

@@ -9,6 +9,7 @@ mod event;
 mod hosts;
 mod model;
 mod network;
+mod networking;
 mod params;
 mod parts;
 mod record;
