@@ -26,6 +26,8 @@ use tokio::io::AsyncWriteExt;
 /// What is longer goes to the store in parts of this length, two at a time: the least that S3 takes is 5 MiB.
 const PART_LEN: usize = 8 << 20;
 const MOST_PARTS_AT_ONCE: usize = 2;
+/// What of a file is in memory at most while it is written: those parts, and the next one.
+pub(super) const MOST_BUFFERED: usize = PART_LEN * (MOST_PARTS_AT_ONCE + 1);
 /// A name, on any file system.
 const MOST_NAME: usize = 200;
 /// A key of S3, with something left for the prefix.

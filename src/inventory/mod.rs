@@ -15,6 +15,7 @@ pub mod id;
 pub mod infra_env;
 pub mod logs;
 mod not_implemented;
+mod remains;
 mod request;
 mod routes;
 mod rules;
@@ -55,6 +56,7 @@ struct Parts {
     keyfiles: KeyfileCache,
     served: infra_env::Served,
     large_bodies: LargeBodies,
+    uploads: LargeBodies,
 }
 
 /// How much memory the network files of machines may take that are kept for the next image.
@@ -81,6 +83,7 @@ impl Inventory {
             keyfiles,
             served,
             large_bodies: LargeBodies::default(),
+            uploads: LargeBodies::default(),
         }))
     }
 
@@ -116,6 +119,11 @@ impl Inventory {
     /// Room for what clients send.
     pub(crate) fn large_bodies(&self) -> &LargeBodies {
         &self.0.large_bodies
+    }
+
+    /// Room for what passes through to where files are kept.
+    pub(crate) fn uploads(&self) -> &LargeBodies {
+        &self.0.uploads
     }
 
     /// The network files of machines that were made before.

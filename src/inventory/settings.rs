@@ -43,6 +43,8 @@ pub struct Settings {
     pub skip_certificate_verification: bool,
     /// How long a machine may be silent before it counts as disconnected.
     pub most_silence: Duration,
+    /// How long clusters and hosts are kept that were deleted.
+    pub kept_after_deletion: Duration,
     /// The networks of version 4 of clusters that name none.
     pub cluster_networks: ClusterNetworks,
     /// The networks of version 6 of clusters that name none.
@@ -100,6 +102,7 @@ impl Settings {
             service_ca_certificates: None,
             skip_certificate_verification: false,
             most_silence: Duration::from_secs(3 * 60),
+            kept_after_deletion: Duration::from_secs(72 * 60 * 60),
             cluster_networks: ClusterNetworks::new("10.128.0.0/14", 23, "172.30.0.0/16"),
             cluster_networks_v6: ClusterNetworks::new("fd01::/48", 64, "fd02::/112"),
             infra_env_id: None,

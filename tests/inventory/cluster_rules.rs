@@ -6,7 +6,7 @@ use crate::clusters::{body, path, register};
 use crate::service::{Service, on_each_database};
 
 /// Each of the bodies is refused by both operations, for a reason that has this text in it.
-async fn refused(service: &Service, cases: Vec<(Value, &str)>) {
+pub(crate) async fn refused(service: &Service, cases: Vec<(Value, &str)>) {
     let made = register(service, &json!({})).await;
     for (change, text) in cases {
         refused_on_create(service, vec![(change.clone(), text)]).await;
@@ -16,7 +16,7 @@ async fn refused(service: &Service, cases: Vec<(Value, &str)>) {
     assert_eq!(service.get(&path(&made)).await.expect(200), made);
 }
 
-async fn refused_on_create(service: &Service, cases: Vec<(Value, &str)>) {
+pub(crate) async fn refused_on_create(service: &Service, cases: Vec<(Value, &str)>) {
     for (change, text) in cases {
         let reason = service.post("/v2/clusters", &body(&change)).await.refused(400);
         assert!(reason.contains(text), "POST {change}: {reason}");
@@ -24,7 +24,7 @@ async fn refused_on_create(service: &Service, cases: Vec<(Value, &str)>) {
 }
 
 /// Each of the bodies is good for both operations.
-async fn accepted(service: &Service, changes: Vec<Value>) {
+pub(crate) async fn accepted(service: &Service, changes: Vec<Value>) {
     for change in changes {
         let answer = service.post("/v2/clusters", &body(&change)).await;
         assert_eq!(answer.status, 201, "POST {change}: {}", answer.text);
@@ -236,125 +236,6 @@ fn platforms() {
 }
 
 #[test]
-fn networks() {
-    on_each_database(async |service| {
-        let pods =
-            |cidr: &str, prefix: i64| json!({"cluster_networks": [{"cidr": cidr, "host_prefix": prefix}]});
-        let services = |cidr: &str| json!({"service_networks": [{"cidr": cidr}]});
-        let machines = |cidrs: &[&str]| json!({"machine_networks": cidrs.iter().map(|cidr| json!({"cidr": cidr})).collect::<Vec<_>>()});
-        accepted(
-            service,
-            vec![
-                pods("10.0.0.0/16", 16),
-                pods("fd10::/48", 64),
-                services("fd12::/112"),
-                machines(&["192.0.2.0/24", "2001:db8::/64"]),
-                json!({"cluster_networks": [], "service_networks": []}),
-                json!({"cluster_network_host_prefix": 25}),
-            ],
-        )
-        .await;
-        let many: Vec<_> = (0..=u8::MAX)
-            .flat_map(|byte| [format!("192.0.{byte}.0/25"), format!("192.0.{byte}.128/25")])
-            .collect();
-        let many: Vec<_> = many.iter().map(String::as_str).collect();
-        refused(
-            service,
-            vec![
-                (
-                    pods("10.0.0.0/16", 15),
-                    "Host prefix, now 15, must be between 16 and 31 for the cluster network 10.0.0.0/16",
-                ),
-                (pods("10.0.0.0/16", 32), "Host prefix, now 32"),
-                (
-                    pods("10.0.0.0/16", 0),
-                    "cluster_networks.0.host_prefix in body should be greater than or equal to 1",
-                ),
-                (
-                    pods("10.0.0.0/16", 129),
-                    "cluster_networks.0.host_prefix in body should be less than or equal to 128",
-                ),
-                (pods("10.0.0.1/16", 24), "10.0.0.1/16 is not a valid network CIDR"),
-                (pods("300.0.0.0/16", 24), "300.0.0.0/16 is not a valid network CIDR"),
-                (pods("10.0.0.0/33", 24), "cluster_networks.0.cidr in body should match"),
-                (
-                    json!({"cluster_networks": [{"cidr": "10.0.0.0/16"}]}),
-                    "cluster_networks.0.host_prefix in body is required",
-                ),
-                (services("172.30.0.0"), "service_networks.0.cidr in body should match"),
-                (services("10.130.0.0/16"), "CIDRS 10.128.0.0/14 and 10.130.0.0/16 overlap"),
-                (machines(&["172.30.5.0/24"]), "CIDRS 172.30.0.0/16 and 172.30.5.0/24 overlap"),
-                (machines(&["192.0.2.0/24", "192.0.2.0/24"]), "CIDRS 192.0.2.0/24 and 192.0.2.0/24 overlap"),
-                (machines(&many), "a cluster may have at most 256 networks"),
-                (json!({"cluster_network_cidr": "x"}), "cluster_network_cidr in body should match"),
-                (json!({"service_network_cidr": "10.128.0.0/16"}), "overlap"),
-            ],
-        )
-        .await;
-    });
-}
-
-#[test]
-fn addresses() {
-    on_each_database(async |service| {
-        let vips = |api: &[&str], ingress: &[&str]| {
-            let list = |ips: &[&str]| ips.iter().map(|ip| json!({"ip": ip})).collect::<Vec<_>>();
-            json!({"api_vips": list(api), "ingress_vips": list(ingress)})
-        };
-        let mut shared = vips(&["192.0.2.2"], &["192.0.2.2"]);
-        shared["load_balancer"] = json!({"type": "user-managed"});
-        accepted(
-            service,
-            vec![
-                vips(&["192.0.2.2"], &["192.0.2.3"]),
-                vips(&["192.0.2.2", "2001:db8::2"], &["192.0.2.3", "2001:db8::3"]),
-                vips(&[""], &[]),
-                shared,
-            ],
-        )
-        .await;
-        let with = |mut vips: Value, key: &str, value: Value| {
-            vips[key] = value;
-            vips
-        };
-        let both = || vips(&["192.0.2.2"], &["192.0.2.3"]);
-        refused(
-            service,
-            vec![
-                (vips(&["192.0.2.2"], &[]), "the same number of apiVIPs (got 1) and ingressVIPs (got 0)"),
-                (
-                    vips(&["192.0.2.2"], &["192.0.2.2"]),
-                    "The IP address 192.0.2.2 is both an API VIP and an Ingress VIP",
-                ),
-                (
-                    vips(&["192.0.2.2", "192.0.2.4"], &["192.0.2.3", "192.0.2.5"]),
-                    "API VIPs: there may be one IPv4 address",
-                ),
-                (vips(&["192.0.2.300"], &["192.0.2.3"]), "API VIP \"192.0.2.300\" is not a valid IP address"),
-                (vips(&["name"], &["192.0.2.3"]), "api_vips.0.ip in body should match"),
-                (
-                    json!({"api_vips": [{"ip": "192.0.2.2", "verification": "maybe"}]}),
-                    "should be one of [unverified failed succeeded]",
-                ),
-                (
-                    with(both(), "vip_dhcp_allocation", json!(true)),
-                    "Setting API VIP is forbidden when cluster is in vip-dhcp-allocation mode",
-                ),
-                (
-                    with(both(), "user_managed_networking", json!(true)),
-                    "API VIP cannot be set with User Managed Networking",
-                ),
-                (
-                    json!({"vip_dhcp_allocation": true, "user_managed_networking": true}),
-                    "VIP DHCP Allocation cannot be enabled with User Managed Networking",
-                ),
-            ],
-        )
-        .await;
-    });
-}
-
-#[test]
 fn choices() {
     on_each_database(async |service| {
         const ROLES: [&str; 9] = [
@@ -370,7 +251,7 @@ fn choices() {
         ];
         let mut good: Vec<_> = ROLES.iter().map(|roles| json!({"hyperthreading": roles})).collect();
         good.extend(ROLES.map(|roles| json!({"disk_encryption": {"enable_on": roles}})));
-        for network_type in ["OpenShiftSDN", "OVNKubernetes", "CiscoACI", "Cilium", "Calico", "None"] {
+        for network_type in ["OVNKubernetes", "CiscoACI", "Cilium", "Calico", "None"] {
             good.push(json!({"network_type": network_type}));
         }
         accepted(service, good).await;

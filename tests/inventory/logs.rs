@@ -279,34 +279,79 @@ fn logs_go_with_their_host_and_with_their_cluster() {
     });
 }
 
+/// Sends logs to a cluster; something happens after they are asked for. Gives the beginning of the answer.
+async fn upload_around(
+    service: &Service,
+    cluster: &str,
+    query: &str,
+    happens: impl Future<Output = ()>,
+) -> String {
+    let url = service.url("");
+    let address = url.strip_prefix("http://").unwrap();
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let form = "--b\r\nContent-Disposition: form-data; name=\"upfile\"; filename=\"a\"\r\n\r\nx\r\n--b--\r\n";
+    let head = format!(
+        "POST {}/v2/clusters/{cluster}/logs?logs_type={query} HTTP/1.1\r\nHost: {address}\r\n\
+                 Connection: close\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: {}\r\n\
+                 Expect: 100-continue\r\n\r\n",
+        kindling::inventory::Settings::API,
+        form.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // The body is asked for once the cluster was found.
+    let mut asked = [0; 25];
+    stream.read_exact(&mut asked).await.unwrap();
+    assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n");
+    happens.await;
+    stream.write_all(form.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
 #[test]
 fn logs_that_come_while_their_cluster_goes_are_not_kept() {
     on_each_database(async |service| {
         for of_host in [false, true] {
             let (cluster, agent) = with_host(service).await;
             let query = if of_host { format!("host&host_id={}", agent.id) } else { "controller".to_owned() };
-            let url = service.url("");
-            let address = url.strip_prefix("http://").unwrap();
-            let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
-            let form = "--b\r\nContent-Disposition: form-data; name=\"upfile\"; filename=\"a\"\r\n\r\nx\r\n--b--\r\n";
-            let head = format!(
-                "POST {}/v2/clusters/{cluster}/logs?logs_type={query} HTTP/1.1\r\nHost: {address}\r\n\
-                 Connection: close\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: {}\r\n\
-                 Expect: 100-continue\r\n\r\n",
-                kindling::inventory::Settings::API,
-                form.len()
-            );
-            stream.write_all(head.as_bytes()).await.unwrap();
-            // The body is asked for once the cluster was found.
-            let mut asked = [0; 25];
-            stream.read_exact(&mut asked).await.unwrap();
-            assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n");
-            service.delete(&format!("/v2/clusters/{cluster}")).await.expect(204);
-            stream.write_all(form.as_bytes()).await.unwrap();
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).await.unwrap();
+            let goes = async {
+                service.delete(&format!("/v2/clusters/{cluster}")).await.expect(204);
+            };
+            let answer = upload_around(service, &cluster, &query, goes).await;
             assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
             assert_eq!(files(service, &cluster).await, 0);
         }
+    });
+}
+
+#[test]
+fn logs_of_a_host_stay_with_no_cluster_that_it_left() {
+    on_each_database(async |service| {
+        let cluster = cluster(service).await;
+        let agent = Agent::known(service, "node-1").await;
+        let bind = format!("{}/actions/bind", agent.path());
+        let unbind = format!("{}/actions/unbind", agent.path());
+        let query = format!("host&host_id={}&infra_env_id={}", agent.id, agent.infra_env);
+        let join = async || {
+            service.post(&bind, &json!({"cluster_id": cluster})).await.expect(200);
+            agent.register().await.expect(201);
+        };
+        let leave = async {
+            service.post(&unbind, &Value::Null).await.expect(200);
+        };
+        join().await;
+        upload(service, &cluster, &format!("logs_type={query}"), file(b"x")).await.expect(204);
+        service.post(&unbind, &Value::Null).await.expect(200);
+        assert_eq!(files(service, &cluster).await, 0);
+
+        agent.register().await.expect(201);
+        agent.reply("inventory", &crate::agent::machine("node-1")).await.expect(204);
+        join().await;
+        fetch(service, &cluster, &format!("logs_type={query}")).await.refused(409);
+        let answer = upload_around(service, &cluster, &query, leave).await;
+        assert!(answer.starts_with("HTTP/1.1 409 "), "{answer}");
+        assert_eq!(files(service, &cluster).await, 0);
+        assert_eq!(agent.host().await["logs_collected_at"], "0001-01-01T00:00:00.000Z");
     });
 }

@@ -7,6 +7,7 @@
 
 mod agent;
 mod auth;
+mod cluster_networks;
 mod cluster_rules;
 mod cluster_sequences;
 mod clusters;
@@ -19,6 +20,7 @@ mod logs;
 mod openapi;
 mod outage;
 mod races;
+mod remains;
 mod router;
 mod sequences;
 mod service;

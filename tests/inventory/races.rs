@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use kindling::images::CpuArchitecture;
@@ -42,6 +43,10 @@ impl Store for Interrupted {
         self.store.signed_otherwise(kind, key).await
     }
 
+    async fn deleted(&self, kind: Kind) -> Result<Vec<Key>, StoreError> {
+        self.store.deleted(kind).await
+    }
+
     async fn is_there(&self, key: Key) -> Result<bool, StoreError> {
         self.store.is_there(key).await
     }
@@ -60,6 +65,10 @@ impl Store for Interrupted {
 
     async fn events(&self, query: &EventQuery) -> Result<EventPage, StoreError> {
         self.store.events(query).await
+    }
+
+    async fn forget_events(&self, before: DateTime<Utc>, most: usize) -> Result<usize, StoreError> {
+        self.store.forget_events(before, most).await
     }
 
     fn is_alone(&self) -> bool {

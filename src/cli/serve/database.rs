@@ -1,13 +1,15 @@
 //! Where records are kept.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
 
-use crate::inventory::Secret;
+use crate::cli::duration;
 use crate::inventory::files::FileStore;
 use crate::inventory::store::SqlStore;
+use crate::inventory::{Secret, Settings};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Database")]
@@ -37,6 +39,15 @@ pub(super) struct Database {
     /// The name of the database
     #[arg(long, env = "DB_NAME", value_name = "NAME")]
     db_name: Option<String>,
+    /// How long clusters and hosts are kept that were deleted, and events of what is gone
+    #[arg(
+        long,
+        env = "DELETED_UNREGISTERED_AFTER",
+        value_name = "DURATION",
+        default_value = "72h",
+        value_parser = duration::parse
+    )]
+    deleted_unregistered_after: Duration,
 }
 
 pub(in crate::cli) fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
@@ -54,6 +65,10 @@ impl Database {
             return Ok(SqlStore::open(url.reveal()).await?);
         }
         Ok(SqlStore::open_file(&self.data_dir.join("kindling.db")).await?)
+    }
+
+    pub(super) fn apply(&self, settings: &mut Settings) {
+        settings.kept_after_deletion = self.deleted_unregistered_after;
     }
 
     /// Where uploaded files are kept.

@@ -109,7 +109,9 @@ impl Serve {
                 let images = self.images.open(&inventory, self.database.data_dir())?;
                 tokio::spawn(screen.follow(images.live_images().clone()));
                 let app = crate::http::app(&inventory, Some(&images.answering(requests)));
+                let clearing = tokio::spawn(inventory.keep_clear());
                 serve(&server, listeners, &app, &mut interrupts).await?;
+                clearing.abort();
                 store.close().await;
                 Ok(())
             }
@@ -126,6 +128,7 @@ impl Serve {
         self.infra_envs.apply(&mut settings);
         self.clusters.apply(&mut settings);
         self.agents.apply(&mut settings)?;
+        self.database.apply(&mut settings);
         let store = Arc::new(self.database.open().await?);
         let files = self.database.files()?;
         let inventory =

@@ -3,6 +3,7 @@
 use super::create::{pods, subnets, vips};
 use super::defaults::pod_network;
 use super::network::Subnet;
+use super::networking::Frame;
 use super::params::ClusterUpdateParams;
 use super::parts::{ClusterNetwork, ClusterStatus};
 use super::record::{ClusterRecord, ClusterSpec};
@@ -44,7 +45,9 @@ pub(super) fn change(
     apply_secrets(spec, &params, &record.ocp_release_image, settings)?;
     apply_networks(spec, &params, settings);
     apply_plain(spec, params);
-    check_spec(spec, Some(&record.spec), settings)?;
+    let version = Version::parse(&record.openshift_version);
+    let frame = Frame { version: version.as_ref(), is_single_node: changed.control_plane_count == 1 };
+    check_spec(&changed.spec, Some(&record.spec), frame, settings)?;
     if changed != *record {
         changed.updated_at = Micros::now();
     }

@@ -2,6 +2,7 @@
 
 use super::defaults::{pod_network, service_network};
 use super::network::Subnet;
+use super::networking::Frame;
 use super::params::{ClusterCreateParams, ClusterImportParams, DisconnectedClusterParams};
 use super::parts::{
     ClusterKind, ClusterNetwork, ClusterStatus, DiskEncryption, DiskEncryptionMode, IgnitionEndpoint,
@@ -40,7 +41,8 @@ pub(super) fn create(
         control_plane_count(params.high_availability_mode, params.control_plane_count, Some(&version))?;
     let base = Base { version, masters, architecture };
     let spec = spec(&params, &base, settings)?;
-    check_spec(&spec, None, settings)?;
+    let frame = Frame { version: Some(&base.version), is_single_node: masters == 1 };
+    check_spec(&spec, None, frame, settings)?;
     let mut record = record(ClusterKind::Cluster, ClusterStatus::Insufficient, spec);
     record.status_info = "Cluster is not ready for install".to_owned();
     record.openshift_version.clone_from(&release.version);

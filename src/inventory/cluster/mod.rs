@@ -9,6 +9,7 @@ mod event;
 mod hosts;
 mod model;
 mod network;
+mod networking;
 mod params;
 mod parts;
 mod record;
@@ -200,7 +201,9 @@ impl Inventory {
             })
             .await;
         match &done {
-            Ok(()) => logs::delete_of_cluster(self, id).await,
+            Ok(()) => {
+                logs::delete_of_cluster(self, id).await;
+            }
             Err(refusal) if refusal.status() == StatusCode::CONFLICT => {
                 self.records().tell(event::deregister_failed(id, refusal)).await?;
             }

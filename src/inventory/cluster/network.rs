@@ -31,6 +31,18 @@ impl Subnet {
         };
         Some(Self(format!("{address}/{}", range.prefix)))
     }
+
+    /// How many bits tell its addresses apart, if it is one.
+    pub(super) fn host_bits(&self) -> Option<u32> {
+        let range = Range::parse(&self.0)?;
+        let width: u32 = if range.is_v6 { 128 } else { 32 };
+        width.checked_sub(range.prefix)
+    }
+
+    /// Whether its addresses are of version 6.
+    pub(super) fn is_v6(&self) -> bool {
+        self.0.contains(':')
+    }
 }
 
 impl fmt::Display for Subnet {

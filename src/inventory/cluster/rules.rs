@@ -11,6 +11,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::network::check_networks;
+use super::networking::{Frame, check_networking};
 use super::parts::{
     DiskEncryption, DiskEncryptionMode, IgnitionEndpoint, LoadBalancerType, NodeRoles, PlatformType, Vip,
 };
@@ -43,6 +44,7 @@ mod patterns {
 pub(super) fn check_spec(
     spec: &ClusterSpec,
     before: Option<&ClusterSpec>,
+    frame: Frame<'_>,
     settings: &Settings,
 ) -> Result<(), Refusal> {
     let is_new = |part: fn(&ClusterSpec) -> &str| before.is_none_or(|before| part(before) != part(spec));
@@ -56,6 +58,7 @@ pub(super) fn check_spec(
     check_tags(&spec.tags)?;
     check_networks(&spec.cluster_networks, &spec.service_networks, &spec.machine_networks)?;
     check_vips(spec)?;
+    check_networking(spec, before, frame)?;
     check_proxies(&spec.http_proxy, &spec.https_proxy, &spec.no_proxy)?;
     let default = settings.default_ntp_source.as_str();
     check_ntp_sources(&spec.additional_ntp_source, &spec.ntp_sources, default)?;

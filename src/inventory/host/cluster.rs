@@ -59,13 +59,19 @@ pub(crate) async fn find_in_cluster(
             inventory.records().list::<HostRecord>(Filter::all(Kind::Host).of_cluster(cluster.0)).await?;
         all.into_iter().map(|host| host.record).find(|host| host.id == host_id)
     };
-    match host {
-        Some(host) if host.cluster_id == Some(cluster) => Ok(host),
-        Some(_) => Err(Refusal::conflict(format!("Host {host_id} is not part of cluster {cluster}"))),
-        None => Err(Refusal::not_found(format!(
-            "failed to get host {host_id} in cluster {cluster}: record not found"
-        ))),
+    let host = host.ok_or_else(|| {
+        Refusal::not_found(format!("failed to get host {host_id} in cluster {cluster}: record not found"))
+    })?;
+    require_part_of(cluster, &host)?;
+    Ok(host)
+}
+
+/// Refuses a host of another cluster, or of none.
+pub(super) fn require_part_of(cluster: ClusterId, host: &HostRecord) -> Result<(), Refusal> {
+    if host.cluster_id == Some(cluster) {
+        return Ok(());
     }
+    Err(Refusal::conflict(format!("Host {} is not part of cluster {cluster}", host.id)))
 }
 
 /// A cluster goes: hosts of an infra-env that is its own go with it, others only leave it.

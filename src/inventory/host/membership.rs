@@ -13,7 +13,7 @@ use crate::inventory::id::ClusterId;
 use crate::inventory::infra_env::InfraEnvRecord;
 use crate::inventory::request::RequestId;
 use crate::inventory::store::{Change, Records, Stored};
-use crate::inventory::{Inventory, Refusal};
+use crate::inventory::{Inventory, Refusal, logs};
 
 /// A host and a cluster that somebody brings together.
 #[derive(Clone, Copy, Debug)]
@@ -111,11 +111,12 @@ pub(super) async fn unbind(
             let Stored { record: mut host, generation } = place.find(records).await?;
             let mut journal = Journal::of(request);
             check_unbind(records, &host).await?;
+            let cluster = host.cluster_id;
             leave(&mut host, &mut journal);
             host.updated_at = journal.micros();
             change.replace(&host, generation);
             journal.write(&mut change);
-            Ok((change, host))
+            Ok((change, (host, cluster)))
         })
         .await;
     if let Err(refusal) = &unbound
@@ -125,7 +126,9 @@ pub(super) async fn unbind(
         let event = Event::now("host_unbind_failed", Severity::Error, message).of_host(place.host_id);
         records.tell(event.of_infra_env(place.infra_env_id).in_answer_to(request.0)).await?;
     }
-    unbound
+    let (host, cluster) = unbound?;
+    logs::delete_of_host(inventory, cluster, &host).await;
+    Ok(host)
 }
 
 async fn check_unbind(records: &Records, host: &HostRecord) -> Result<(), Refusal> {

@@ -1,5 +1,6 @@
 //! How far the installation and the logs of a host are.
 
+use super::cluster::require_part_of;
 use super::journal::Journal;
 use super::model::HostProgressParams;
 use super::place::Place;
@@ -7,7 +8,7 @@ use super::record::HostRecord;
 use super::stage::{HostStage, LogsState, stages_of};
 use super::status::HostStatus;
 use crate::inventory::event::Severity;
-use crate::inventory::id::{HostId, InfraEnvId};
+use crate::inventory::id::{ClusterId, HostId, InfraEnvId};
 use crate::inventory::request::RequestId;
 use crate::inventory::{Inventory, Refusal};
 
@@ -96,16 +97,16 @@ fn enter_stage(
     Ok(())
 }
 
-/// Logs of a host have come.
+/// Logs of a host of a cluster have come.
 pub(crate) async fn note_logs(
     inventory: &Inventory,
-    infra_env_id: InfraEnvId,
-    host_id: HostId,
+    cluster: ClusterId,
+    (infra_env_id, host_id): (InfraEnvId, HostId),
     request: RequestId,
 ) -> Result<(), Refusal> {
     let note = |host: &mut HostRecord, journal: &mut Journal| {
+        require_part_of(cluster, host)?;
         host.logs.collected_at = journal.millis();
-        let cluster = host.cluster_id.map(|id| id.to_string()).unwrap_or_default();
         let message = format!("Uploaded logs for host {} cluster {cluster}", host.name());
         journal.tell_in_full(host, "host_logs_uploaded", Severity::Info, message);
         Ok(())

@@ -25,16 +25,16 @@ fn path_of_controller(cluster: ClusterId) -> Result<FilePath, Refusal> {
     Ok(FilePath::of(["clusters", &cluster.to_string(), "logs", "controller"])?)
 }
 
-/// Deletes all files of a cluster that is gone.
-pub(super) async fn delete_of_cluster(inventory: &Inventory, cluster: ClusterId) {
+/// Deletes all files of a cluster that is gone. Says whether they are gone too.
+pub(super) async fn delete_of_cluster(inventory: &Inventory, cluster: ClusterId) -> bool {
     let files = inventory.files().clone();
     until_done(async move { files.delete_folder(&FilePath::of(["clusters", &cluster.to_string()])?).await })
-        .await;
+        .await
 }
 
-/// Deletes the logs of a host that is gone.
-pub(super) async fn delete_of_host(inventory: &Inventory, host: &HostRecord) {
-    let Some(cluster) = host.cluster_id else { return };
+/// Deletes the logs of a host that is gone, from its cluster at least.
+pub(super) async fn delete_of_host(inventory: &Inventory, cluster: Option<ClusterId>, host: &HostRecord) {
+    let Some(cluster) = cluster else { return };
     if let Ok(path) = path_of_host(cluster, host.infra_env_id, host.id) {
         delete(inventory, path).await;
     }
@@ -46,13 +46,15 @@ async fn delete(inventory: &Inventory, path: FilePath) {
 }
 
 /// Deletes files of what is gone, also if nobody waits any more. What is left over only takes room.
-async fn until_done(deletion: impl Future<Output = Result<(), FileError>> + Send + 'static) {
+async fn until_done(deletion: impl Future<Output = Result<(), FileError>> + Send + 'static) -> bool {
     let deletion = async {
-        if let Err(error) = deletion.await {
-            tracing::error!(error = &error as &dyn std::error::Error, "files of what is gone stay");
+        let deleted = deletion.await;
+        if let Err(error) = &deleted {
+            tracing::error!(error = error as &dyn std::error::Error, "files of what is gone stay");
         }
+        deleted.is_ok()
     };
-    let _ = tokio::spawn(deletion).await;
+    tokio::spawn(deletion).await.unwrap_or_default()
 }
 
 impl From<FileError> for Refusal {

@@ -2,13 +2,15 @@
 
 use axum::extract::multipart::{Multipart, MultipartError};
 use axum::http::StatusCode;
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt};
 
 use super::{MOST_LOGS, delete, path_of_controller, path_of_host};
 use crate::inventory::event::{Event, Severity};
-use crate::inventory::files::{FileError, FilePath};
+use crate::inventory::files::{Cause, FileError, FilePath, MOST_BUFFERED};
 use crate::inventory::host;
 use crate::inventory::id::{ClusterId, HostId, InfraEnvId};
-use crate::inventory::request::{Query, RequestId};
+use crate::inventory::request::{Query, RequestId, Room};
 use crate::inventory::store::{Change, Stored};
 use crate::inventory::time::{Micros, Millis};
 use crate::inventory::{Inventory, Refusal};
@@ -61,7 +63,9 @@ impl Upload {
                 (path, self.note_host(inventory, id, host.infra_env_id).await)
             }
         };
-        if noted.as_ref().is_err_and(|refusal| refusal.status() == StatusCode::NOT_FOUND) {
+        let is_gone =
+            |refusal: &Refusal| matches!(refusal.status(), StatusCode::NOT_FOUND | StatusCode::CONFLICT);
+        if noted.as_ref().is_err_and(is_gone) {
             // Whose logs they are went while they came, and what was kept of it before.
             delete(inventory, path).await;
         }
@@ -75,7 +79,7 @@ impl Upload {
         infra_env: InfraEnvId,
     ) -> Result<(), Refusal> {
         inventory.stored_cluster(self.cluster).await?;
-        host::note_logs(inventory, infra_env, id, self.request).await
+        host::note_logs(inventory, self.cluster, (infra_env, id), self.request).await
     }
 
     async fn note_controller(self, inventory: &Inventory) -> Result<(), Refusal> {
@@ -103,20 +107,43 @@ async fn write(inventory: &Inventory, path: &FilePath, mut form: Multipart) -> R
         if field.name() != Some("upfile") {
             continue;
         }
-        return match inventory.files().put(path, field, MOST_LOGS).await {
+        let content = with_room(inventory.uploads().room(), field);
+        return match inventory.files().put(path, content, MOST_LOGS).await {
             Ok(_) => Ok(()),
             Err(FileError::TooLong { most, .. }) => Err(Refusal::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 format!("logs may have {most} bytes, and these have more"),
             )),
-            Err(FileError::BrokenOff { source, .. }) => match source.downcast_ref::<MultipartError>() {
-                Some(error) => Err(unreadable(error)),
-                None => Err(Refusal::bad(format!("the logs broke off: {source}"))),
-            },
+            Err(FileError::BrokenOff { source, .. }) => Err(refused(source)),
             Err(error) => Err(error.into()),
         };
     }
     Err(Refusal::malformed("upfile in formData is required"))
+}
+
+/// A file as it comes, as long as there is room for what is in memory of it.
+fn with_room<E: Into<Cause>>(
+    mut room: Room,
+    content: impl Stream<Item = Result<Bytes, E>> + Send,
+) -> impl Stream<Item = Result<Bytes, Cause>> + Send {
+    let mut received = 0_usize;
+    content.map(move |bytes| {
+        let bytes = bytes.map_err(Into::into)?;
+        received = received.saturating_add(bytes.len());
+        room.hold(received.min(MOST_BUFFERED))?;
+        Ok(bytes)
+    })
+}
+
+/// Why a file did not come to its end.
+fn refused(cause: Cause) -> Refusal {
+    match cause.downcast::<Refusal>() {
+        Ok(refusal) => *refusal,
+        Err(cause) => match cause.downcast_ref::<MultipartError>() {
+            Some(error) => unreadable(error),
+            None => Refusal::bad(format!("the logs broke off: {cause}")),
+        },
+    }
 }
 
 fn unreadable(error: &MultipartError) -> Refusal {
@@ -125,4 +152,37 @@ fn unreadable(error: &MultipartError) -> Refusal {
         return Refusal::malformed(format!("the logs broke off: {}", error.body_text()));
     }
     Refusal::at_gate(error.status(), error.body_text())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use futures_util::{TryStreamExt, stream};
+
+    use super::*;
+    use crate::inventory::request::LargeBodies;
+
+    /// The first that goes wrong with so many MiB of logs, where there is room for so much.
+    async fn fault(room: usize, mebibytes: usize) -> Option<Refusal> {
+        let pieces = (0..mebibytes).map(|_| Ok::<_, io::Error>(Bytes::from_static(&[0; 1 << 20])));
+        let content = with_room(LargeBodies::with_room(room).room(), stream::iter(pieces));
+        content.try_for_each(|_| async { Ok(()) }).await.err().map(refused)
+    }
+
+    #[tokio::test]
+    async fn logs_that_come_slowly_do_not_take_all_memory() {
+        let refusal = fault(MOST_BUFFERED / 2, 100).await.unwrap();
+        assert_eq!(refusal.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(fault(MOST_BUFFERED / 2, 12).await, None);
+        assert_eq!(fault(MOST_BUFFERED, 100).await, None, "what was written takes no room");
+    }
+
+    #[tokio::test]
+    async fn logs_that_break_off_are_no_lack_of_room() {
+        let pieces = [Ok(Bytes::from_static(b"x")), Err(io::Error::other("gone"))];
+        let content = with_room(LargeBodies::default().room(), stream::iter(pieces));
+        let cause = content.try_for_each(|_| async { Ok(()) }).await.unwrap_err();
+        assert_eq!(refused(cause).reason(), "the logs broke off: gone");
+    }
 }

@@ -1,4 +1,6 @@
 //! Memory for bodies while they come. A client may take minutes to send one, and many may do so at once.
+//!
+//! Bodies that are read whole and logs that pass through to where files are kept have each their own.
 
 use std::sync::Arc;
 
@@ -21,6 +23,13 @@ const PIECE: usize = 64 << 10;
 #[derive(Clone, Debug)]
 pub(crate) struct LargeBodies(Arc<Semaphore>);
 
+/// What one request has of it. It is given back when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Room {
+    of: LargeBodies,
+    pieces: Vec<OwnedSemaphorePermit>,
+}
+
 impl Default for LargeBodies {
     fn default() -> Self {
         Self::with_room(ROOM)
@@ -28,7 +37,7 @@ impl Default for LargeBodies {
 }
 
 impl LargeBodies {
-    fn with_room(bytes: usize) -> Self {
+    pub(crate) fn with_room(bytes: usize) -> Self {
         Self(Arc::new(Semaphore::new(bytes / PIECE)))
     }
 
@@ -36,24 +45,31 @@ impl LargeBodies {
     /// bounded elsewhere, and does not wait for clients.
     pub(crate) async fn read(&self, request: Request) -> Result<Vec<u8>, Refusal> {
         let mut body = request.with_limited_body().into_body();
-        let (mut bytes, mut room) = (Vec::new(), Vec::new());
+        let (mut bytes, mut room) = (Vec::new(), self.room());
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| unreadable(&error))?;
             let Ok(data) = frame.into_data() else { continue };
-            self.take(bytes.len() + data.len(), &mut room)?;
+            room.hold(bytes.len() + data.len())?;
             bytes.extend_from_slice(&data);
         }
         Ok(bytes)
     }
 
-    /// Takes what is missing of the room for so many bytes.
-    fn take(&self, len: usize, room: &mut Vec<OwnedSemaphorePermit>) -> Result<(), Refusal> {
-        while len > SMALL + room.len() * PIECE {
-            let piece = Arc::clone(&self.0).try_acquire_owned().map_err(|_| {
+    /// Room for one request, which has nothing of it yet.
+    pub(crate) fn room(&self) -> Room {
+        Room { of: self.clone(), pieces: Vec::new() }
+    }
+}
+
+impl Room {
+    /// Takes what is missing for so many bytes.
+    pub(crate) fn hold(&mut self, len: usize) -> Result<(), Refusal> {
+        while len > SMALL + self.pieces.len() * PIECE {
+            let piece = Arc::clone(&self.of.0).try_acquire_owned().map_err(|_| {
                 let reason = "too many large bodies are being sent at the moment";
                 Refusal::at_gate(StatusCode::SERVICE_UNAVAILABLE, reason)
             })?;
-            room.push(piece);
+            self.pieces.push(piece);
         }
         Ok(())
     }
@@ -81,8 +97,8 @@ mod tests {
     async fn bodies_that_are_sent_slowly_do_not_take_all_memory() {
         let large = LargeBodies::with_room(10 * PIECE);
         let body = |len| Request::new(Body::from(vec![b'x'; len]));
-        let mut room = Vec::new();
-        large.take(SMALL + 6 * PIECE, &mut room).unwrap();
+        let mut room = large.room();
+        room.hold(SMALL + 6 * PIECE).unwrap();
         assert_eq!(large.read(body(SMALL + 4 * PIECE)).await.unwrap().len(), SMALL + 4 * PIECE);
         let refused = large.read(body(SMALL + 4 * PIECE + 1)).await.unwrap_err();
         assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);

@@ -10,7 +10,7 @@ mod schema;
 
 pub(crate) use body::{Body, RequestBody, request_bodies};
 pub(crate) use id::RequestId;
-pub(crate) use large::LargeBodies;
+pub(crate) use large::{LargeBodies, Room};
 pub(crate) use path::At;
 pub(crate) use query::Query;
 pub(crate) use schema::Schemas;

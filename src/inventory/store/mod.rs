@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 pub use records::{Change, Record, Records, Stored};
@@ -272,6 +273,9 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// The records of a kind with a token that is signed with another key; those with any token, if there is no key.
     async fn signed_otherwise(&self, kind: Kind, key: Option<Uuid>) -> Result<Vec<Key>, StoreError>;
 
+    /// The records of a kind that are deleted and kept for a while.
+    async fn deleted(&self, kind: Kind) -> Result<Vec<Key>, StoreError>;
+
     /// Whether a record is there and not deleted.
     async fn is_there(&self, key: Key) -> Result<bool, StoreError>;
 
@@ -283,6 +287,9 @@ pub trait Store: fmt::Debug + Send + Sync {
 
     /// Events.
     async fn events(&self, query: &EventQuery) -> Result<EventPage, StoreError>;
+
+    /// Forgets events from before a time that name no record which is still there: at most so many. Says how many.
+    async fn forget_events(&self, before: DateTime<Utc>, most: usize) -> Result<usize, StoreError>;
 
     /// Whether nobody else changes the records: no other process, and nobody in this one past this store.
     fn is_alone(&self) -> bool;

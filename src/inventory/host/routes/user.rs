@@ -92,7 +92,7 @@ async fn deregister_host(
         Ok(())
     };
     let (host, ()) = place.change(&inventory, request, go).await?;
-    logs::delete_of_host(&inventory, &host).await;
+    logs::delete_of_host(&inventory, host.cluster_id, &host).await;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -16,6 +16,8 @@ pub(super) struct Prepared {
     /// With the times at which they were asked for: no two things have the same.
     steps: Vec<(i64, Step)>,
     events: Vec<(i64, Event)>,
+    /// The ids of events that go.
+    forgotten: Vec<String>,
 }
 
 impl Prepared {
@@ -32,7 +34,12 @@ impl Prepared {
         for (_, step) in &steps {
             check(step)?;
         }
-        Ok(Self { steps, events: times.zip(changes.events).collect() })
+        Ok(Self { steps, events: times.zip(changes.events).collect(), forgotten: Vec::new() })
+    }
+
+    /// Events go, and nothing else happens.
+    pub(super) fn forgetting(forgotten: Vec<String>) -> Self {
+        Self { steps: Vec::new(), events: Vec::new(), forgotten }
     }
 
     fn writes(&self, key: Key) -> bool {
@@ -95,6 +102,9 @@ pub(super) async fn apply(
     }
     for (asked_at, event) in &change.events {
         events::insert(event, *asked_at).execute(&mut *connection).await?;
+    }
+    if !change.forgotten.is_empty() {
+        events::forget(dialect, &change.forgotten).execute(&mut *connection).await?;
     }
     Ok(Outcome::Done)
 }

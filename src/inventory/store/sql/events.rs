@@ -1,6 +1,6 @@
 //! Statements on events.
 
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use sqlx::any::AnyRow;
 use sqlx::{AnyPool, AssertSqlSafe, Row as _};
 use uuid::Uuid;
@@ -94,19 +94,10 @@ impl Conditions {
         format!("${}", self.values.len())
     }
 
-    /// However many ids there are, they are one value: the statement is the same, and no bound on values is met.
     fn one_of(&mut self, column: &str, ids: &[HostId]) -> String {
         let ids: Vec<_> = ids.iter().map(HostId::to_string).collect();
-        match self.dialect {
-            Dialect::Sqlite => {
-                let name = self.value(format!(r#"["{}"]"#, ids.join(r#"",""#)));
-                format!("{column} IN (SELECT value FROM json_each({name}))")
-            }
-            Dialect::Postgres => {
-                let name = self.value(ids.join(","));
-                format!("{column} = ANY (string_to_array({name}, ','))")
-            }
-        }
+        let name = self.value(list_of(self.dialect, &ids));
+        is_one_of(self.dialect, column, &name)
     }
 
     /// For words of ours, which may stand in a statement.
@@ -139,6 +130,48 @@ impl Conditions {
                      request_id, message, props FROM events";
         self.query(start, &end).bind(most).bind(skipped)
     }
+}
+
+/// However many ids there are, they are one value: the statement is the same, and no bound on values is met.
+fn list_of(dialect: Dialect, ids: &[String]) -> String {
+    match dialect {
+        Dialect::Sqlite => format!(r#"["{}"]"#, ids.join(r#"",""#)),
+        Dialect::Postgres => ids.join(","),
+    }
+}
+
+/// The condition that a column has one of the ids of such a value.
+fn is_one_of(dialect: Dialect, column: &str, value: &str) -> String {
+    match dialect {
+        Dialect::Sqlite => format!("{column} IN (SELECT value FROM json_each({value}))"),
+        Dialect::Postgres => format!("{column} = ANY (string_to_array({value}, ','))"),
+    }
+}
+
+/// The ids of events from before a time that name no record which is still there. A host goes before its infra-env. Records
+/// have a `cluster_id` as well: columns of events are named in full.
+pub(super) async fn forgettable(
+    pool: &AnyPool,
+    before: DateTime<Utc>,
+    most: usize,
+) -> Result<Vec<String>, sqlx::Error> {
+    let query: AnyQuery = sqlx::query(
+        "SELECT id FROM events WHERE event_time < $1 \
+         AND NOT EXISTS (SELECT 1 FROM records \
+                         WHERE kind = 'cluster' AND parent = '' AND records.id = events.cluster_id) \
+         AND NOT EXISTS (SELECT 1 FROM records \
+                         WHERE kind = 'infra-env' AND parent = '' AND records.id = events.infra_env_id) \
+         AND (events.infra_env_id IS NOT NULL OR events.host_id IS NULL \
+              OR NOT EXISTS (SELECT 1 FROM records WHERE kind = 'host' AND records.id = events.host_id)) LIMIT $2",
+    );
+    let query = query.bind(before.timestamp_micros()).bind(i64::try_from(most).unwrap_or(i64::MAX));
+    query.fetch_all(pool).await?.iter().map(|row| row.try_get("id")).collect()
+}
+
+/// The statement that deletes events.
+pub(super) fn forget(dialect: Dialect, ids: &[String]) -> AnyQuery {
+    let sql = format!("DELETE FROM events WHERE {}", is_one_of(dialect, "id", "$1"));
+    sqlx::query(AssertSqlSafe(sql)).bind(list_of(dialect, ids))
 }
 
 /// The statement for the events of a page alone.

@@ -14,6 +14,7 @@ use std::sync::{Arc, LazyLock, Once};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use sqlx::any::AnyPoolOptions;
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{Any, AnyConnection, AnyPool, Connection, Executor, SqlSafeStr};
@@ -156,6 +157,22 @@ impl SqlStore {
         Ok(Self { pool, backend: Backend::Postgres })
     }
 
+    async fn carry_out(&self, change: Prepared) -> Result<Outcome, StoreError> {
+        const DOING: &str = "a change is written";
+        match &self.backend {
+            Backend::Sqlite { writer, .. } => writer.commit(change).await,
+            Backend::Postgres => {
+                let committed = async {
+                    match self.commit_alone(&change).await {
+                        Err(error) if is_overtaken(&error) => Ok(Outcome::Overtaken),
+                        outcome => outcome,
+                    }
+                };
+                answer(DOING, committed).await
+            }
+        }
+    }
+
     async fn commit_alone(&self, change: &Prepared) -> Result<Outcome, sqlx::Error> {
         let mut transaction = self.pool.begin().await?;
         match apply(&mut transaction, Dialect::Postgres, change).await {
@@ -260,6 +277,10 @@ impl Store for SqlStore {
         answer("records are listed", rows::signed_otherwise(&self.pool, kind, key)).await
     }
 
+    async fn deleted(&self, kind: Kind) -> Result<Vec<Key>, StoreError> {
+        answer("records are listed", rows::deleted(&self.pool, kind)).await
+    }
+
     async fn is_there(&self, key: Key) -> Result<bool, StoreError> {
         let found = async { rows::find(key).fetch_optional(&self.pool).await };
         Ok(answer("a record is looked for", found).await?.is_some())
@@ -271,24 +292,24 @@ impl Store for SqlStore {
     }
 
     async fn commit(&self, changes: Changes) -> Result<Outcome, StoreError> {
-        const DOING: &str = "a change is written";
-        let change = Prepared::new(changes)?;
-        match &self.backend {
-            Backend::Sqlite { writer, .. } => writer.commit(change).await,
-            Backend::Postgres => {
-                let committed = async {
-                    match self.commit_alone(&change).await {
-                        Err(error) if is_overtaken(&error) => Ok(Outcome::Overtaken),
-                        outcome => outcome,
-                    }
-                };
-                answer(DOING, committed).await
-            }
-        }
+        self.carry_out(Prepared::new(changes)?).await
     }
 
     async fn events(&self, query: &EventQuery) -> Result<EventPage, StoreError> {
         answer("events are read", events::find(&self.pool, self.dialect(), query)).await
+    }
+
+    async fn forget_events(&self, before: DateTime<Utc>, most: usize) -> Result<usize, StoreError> {
+        // They are looked for beside the one who writes.
+        let found = answer("events are read", events::forgettable(&self.pool, before, most)).await?;
+        let count = found.len();
+        if count == 0 {
+            return Ok(0);
+        }
+        match self.carry_out(Prepared::forgetting(found)).await? {
+            Outcome::Done => Ok(count),
+            Outcome::Overtaken => Err(StoreError::Contended),
+        }
     }
 
     fn is_alone(&self) -> bool {

@@ -101,6 +101,16 @@ pub(super) async fn signed_otherwise(
     rows.iter().map(|row| name(kind, row)).collect()
 }
 
+/// A statement that names the records of a kind that are deleted.
+fn select_deleted(kind: Kind) -> AnyQuery {
+    sqlx::query("SELECT parent, id FROM records WHERE kind = $1 AND deleted = 1").bind(kind.as_str())
+}
+
+pub(super) async fn deleted(pool: &AnyPool, kind: Kind) -> Result<Vec<Key>, sqlx::Error> {
+    let rows = select_deleted(kind).fetch_all(pool).await?;
+    rows.iter().map(|row| name(kind, row)).collect()
+}
+
 fn name(kind: Kind, row: &AnyRow) -> Result<Key, sqlx::Error> {
     let id: &str = row.try_get("id")?;
     let id = id.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
@@ -164,6 +174,8 @@ mod tests {
                 assert!(plan.starts_with("SEARCH records USING INDEX") && plan.contains(index), "{plan}");
             }
         }
+        let found = plan(&store.pool, select_deleted(Kind::Host)).await;
+        assert!(found.starts_with("SEARCH records USING INDEX") && found.contains("(kind=?)"), "{found}");
         let plan = plan(&store.pool, select_signed_otherwise(Kind::InfraEnv, Some(id))).await;
         for range in ["(kind=? AND token_key<?)", "(kind=? AND token_key>?)"] {
             let step = format!("SEARCH records USING COVERING INDEX records_of_token_key {range}");

@@ -1,0 +1,229 @@
+//! Infra-envs: what is made of a body, and what counts as a change.
+
+mod boot;
+mod files;
+mod refusals;
+
+use serde_json::{Value, json};
+
+use crate::service::{IMAGE_SERVICE, PULL_SECRET, Service, on_each_database, on_each_database_with};
+
+const KEY: &str =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj2tQSxYwQIcXsGZ6aHcKfoWiVBqVp3AmEFwqeFsTOO me@example";
+
+/// The smallest body, with more in it.
+fn body(more: &Value) -> Value {
+    let mut body = json!({"name": "demo", "pull_secret": PULL_SECRET});
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    body
+}
+
+async fn register(service: &Service, more: &Value) -> Value {
+    service.post("/v2/infra-envs", &body(more)).await.expect(201)
+}
+
+fn path(infra_env: &Value) -> String {
+    format!("/v2/infra-envs/{}", infra_env["id"].as_str().unwrap())
+}
+
+async fn generation(service: &Service, infra_env: &Value) -> u64 {
+    let id = infra_env["id"].as_str().unwrap().parse().unwrap();
+    service.inventory.stored_infra_env(id).await.unwrap().record.image_generation
+}
+
+fn host(mac: &str, address: &str) -> Value {
+    json!({
+        "network_yaml": format!("interfaces:\n- name: eth0\n  type: ethernet\n  state: up\n  ipv4:\n    enabled: true\n    dhcp: false\n    address:\n    - ip: {address}\n      prefix-length: 24\n"),
+        "mac_interface_map": [{"mac_address": mac, "logical_nic_name": "eth0"}],
+    })
+}
+
+#[test]
+fn a_fresh_one_is_shown_as_clients_know_it() {
+    on_each_database(async |service| {
+        let mut made = register(service, &json!({"openshift_version": "4.14.3"})).await;
+        let id = made["id"].as_str().unwrap().to_owned();
+        for key in ["created_at", "updated_at"] {
+            let time = made.as_object_mut().unwrap().remove(key).unwrap();
+            assert!(time.as_str().unwrap().starts_with("20"), "{time}");
+        }
+        let expected = json!({
+            "cpu_architecture": "x86_64",
+            "download_url": format!("{IMAGE_SERVICE}/byid/{id}/4.14/x86_64/full.iso"),
+            "email_domain": "Unknown",
+            "expires_at": "0001-01-01T00:00:00.000Z",
+            "href": format!("/api/assisted-install/v2/infra-envs/{id}"),
+            "id": id,
+            "kind": "InfraEnv",
+            "name": "demo",
+            "openshift_version": "4.14",
+            "proxy": {},
+            "pull_secret_set": true,
+            "type": "full-iso",
+            "user_name": "admin",
+        });
+        assert_eq!(made, expected);
+        let shown = service.get(&path(&made)).await.expect(200);
+        assert_eq!(shown["download_url"], made["download_url"]);
+        assert_eq!(service.get("/v2/infra-envs").await.expect(200), json!([shown]));
+    });
+}
+
+#[test]
+fn everything_that_was_sent_is_shown() {
+    on_each_database(async |service| {
+        let hosts = [host("52:54:00:00:00:02", "192.0.2.2"), host("52:54:00:00:00:01", "192.0.2.1")];
+        let made = register(
+            service,
+            &json!({
+                "openshift_version": "4.18",
+                "cpu_architecture": "aarch64",
+                "image_type": "minimal-iso",
+                "ssh_authorized_key": format!("{KEY}\n"),
+                "proxy": {"http_proxy": "http://10.0.0.1:3128", "no_proxy": "*"},
+                "additional_ntp_sources": "ntp1.example.com,192.0.2.9",
+                "ignition_config_override": r#"{"ignition": {"version": "3.1.0"}}"#,
+                "kernel_arguments": [{"operation": "append", "value": "p1"}, {"operation": "append", "value": "p2=\"a b\""}],
+                "static_network_config": hosts,
+                "network_discovery_delay_seconds": 0,
+            }),
+        )
+        .await;
+        assert_eq!(made["cpu_architecture"], "arm64");
+        assert!(made["download_url"].as_str().unwrap().ends_with("/4.18/arm64/minimal.iso"));
+        assert_eq!(made["ssh_authorized_key"], KEY);
+        assert_eq!(made["proxy"], json!({"http_proxy": "http://10.0.0.1:3128", "no_proxy": "*"}));
+        assert_eq!(
+            made["kernel_arguments"],
+            r#"[{"operation":"append","value":"p1"},{"operation":"append","value":"p2=\"a b\""}]"#
+        );
+        let shown: Value = serde_json::from_str(made["static_network_config"].as_str().unwrap()).unwrap();
+        assert_eq!(shown[0], hosts[1], "hosts are in an order of their own");
+        assert_eq!(shown[1], hosts[0]);
+        assert_eq!(made["network_discovery_delay_seconds"], 0);
+    });
+}
+
+#[test]
+fn what_a_get_shows_a_patch_takes() {
+    on_each_database(async |service| {
+        let made = register(
+            service,
+            &json!({
+                "ssh_authorized_key": KEY,
+                "kernel_arguments": [{"operation": "append", "value": "p1"}],
+                "static_network_config": [host("52:54:00:00:00:01", "192.0.2.1")],
+                "proxy": {"http_proxy": "http://10.0.0.1:3128"},
+            }),
+        )
+        .await;
+        let again = service.patch(&path(&made), &made).await.expect(201);
+        assert_eq!(again, made, "nothing changed");
+        assert_eq!(generation(service, &made).await, 1);
+        let other = service.patch(&path(&made), &json!({"name": "other"})).await;
+        assert_eq!(other.refused(400), "name in body cannot be changed");
+    });
+}
+
+#[test]
+fn a_change_of_the_image_counts_and_nothing_else_does() {
+    on_each_database(async |service| {
+        let made = register(service, &json!({"openshift_version": "4.18", "ssh_authorized_key": KEY})).await;
+        let url = path(&made);
+        let changes = [
+            json!({"image_type": "minimal-iso"}),
+            json!({"ssh_authorized_key": ""}),
+            json!({"kernel_arguments": [{"operation": "append", "value": "quiet"}]}),
+            json!({"kernel_arguments": []}),
+            json!({"proxy": {"http_proxy": "http://10.0.0.1:3128"}}),
+            json!({"proxy": {"https_proxy": "http://10.0.0.1:3129"}}),
+            json!({"proxy": {"http_proxy": ""}}),
+            json!({"ignition_config_override": r#"{"ignition": {"version": "3.2.0"}}"#}),
+            json!({"ignition_config_override": ""}),
+            json!({"static_network_config": [host("52:54:00:00:00:01", "192.0.2.1"), host("52:54:00:00:00:02", "192.0.2.2")]}),
+            json!({"additional_ntp_sources": "ntp.example.com"}),
+            json!({"additional_ntp_sources": "", "ntp_sources": "ntp.example.com"}),
+            json!({"pull_secret": r#"{"auths":{"quay.io":{"auth":"dXNlcjpvdGhlcg=="}}}"#}),
+            json!({"network_discovery_delay_seconds": 7}),
+            json!({"openshift_version": "4.14"}),
+        ];
+        let mut expected = 1;
+        for change in &changes {
+            let before = service.get(&url).await.expect(200);
+            service.patch(&url, change).await.expect(201);
+            expected += 1;
+            assert_eq!(generation(service, &made).await, expected, "{change}");
+            let once = service.get(&url).await.expect(200);
+            assert_ne!(once["updated_at"], before["updated_at"]);
+            service.patch(&url, change).await.expect(201);
+            assert_eq!(service.get(&url).await.expect(200), once, "{change} again is no change");
+        }
+        for nothing in [
+            json!({}),
+            json!({"pull_secret": "", "openshift_version": "", "proxy": {}, "ssh_authorized_key": null}),
+            json!({"image_type": ""}),
+            json!({"type": ""}),
+            json!({"static_network_config": [host("52:54:00:00:00:02", "192.0.2.2"), host("52:54:00:00:00:01", "192.0.2.1")]}),
+        ] {
+            service.patch(&url, &nothing).await.expect(201);
+        }
+        service.get(&format!("{url}/downloads/image-url")).await.expect(200);
+        service.get(&format!("{url}/downloads/files?file_name=discovery.ign")).await;
+        assert_eq!(generation(service, &made).await, expected);
+    });
+}
+
+#[test]
+fn concurrent_changes_lose_nothing() {
+    on_each_database(async |service| {
+        let made = register(service, &json!({"openshift_version": "4.18"})).await;
+        let url = path(&made);
+        let changes = [
+            json!({"ssh_authorized_key": KEY}),
+            json!({"additional_ntp_sources": "ntp.example.com"}),
+            json!({"image_type": "minimal-iso"}),
+            json!({"network_discovery_delay_seconds": 7}),
+            json!({"kernel_arguments": [{"operation": "append", "value": "quiet"}]}),
+            json!({"proxy": {"http_proxy": "http://10.0.0.1:3128"}}),
+            json!({"proxy": {"https_proxy": "http://10.0.0.1:3128"}}),
+            json!({"proxy": {"no_proxy": "*"}}),
+        ];
+        let answers =
+            futures_util::future::join_all(changes.iter().map(|change| service.patch(&url, change))).await;
+        assert!(answers.iter().all(|answer| answer.status == 201), "{answers:?}");
+        let shown = service.get(&url).await.expect(200);
+        assert_eq!(shown["ssh_authorized_key"], KEY);
+        assert_eq!(shown["additional_ntp_sources"], "ntp.example.com");
+        assert_eq!(shown["type"], "minimal-iso");
+        assert_eq!(shown["network_discovery_delay_seconds"], 7);
+        assert!(shown["kernel_arguments"].as_str().unwrap().contains("quiet"));
+        assert_eq!(shown["proxy"].as_object().unwrap().len(), 3, "{shown}");
+        assert_eq!(generation(service, &made).await, 9);
+    });
+}
+
+#[test]
+fn one_that_is_gone_is_gone() {
+    on_each_database(async |service| {
+        let made = register(service, &json!({})).await;
+        assert_eq!(service.delete(&path(&made)).await.status, 204);
+        for answer in [service.get(&path(&made)).await, service.delete(&path(&made)).await] {
+            assert_eq!(answer.json()["kind"], "Error");
+            assert_eq!(answer.refused(404), "record not found");
+        }
+        let answer = service.get("/v2/infra-envs/no-uuid").await;
+        assert_eq!(answer.refused(400), "infra_env_id in path must be of type uuid: \"no-uuid\"");
+    });
+}
+
+#[test]
+fn an_id_that_is_set_is_given_once() {
+    on_each_database_with(
+        |settings| settings.infra_env_id = Some("7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11".parse().unwrap()),
+        async |service| {
+            assert_eq!(register(service, &json!({})).await["id"], "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11");
+            let answer = service.post("/v2/infra-envs", &body(&json!({}))).await;
+            assert_eq!(answer.refused(409), "there is an infra-env 7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11");
+        },
+    );
+}
