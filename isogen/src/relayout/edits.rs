@@ -222,7 +222,7 @@ impl BaseImage {
     }
 
     /// The file around some bytes, and where in it they are.
-    fn file_around(&self, extent: Extent) -> Option<(String, u64)> {
+    pub(super) fn file_around(&self, extent: Extent) -> Option<(String, u64)> {
         let path = self.file_at(extent)?;
         let offset = extent.offset().checked_sub(self.require_file(&path).ok()?.extent.offset())?;
         Some((path, offset))
@@ -312,7 +312,8 @@ impl BaseImage {
         let field = Extent::new(file.offset() + INITRD_LEN_AT, 8);
         let field = field.filter(|field| field.end() <= area.extent.offset());
         let stated = field.map(|field| self.source().read_extent(field)).transpose()?;
-        let stated = stated.and_then(|bytes| u64_be(&bytes, 0)).filter(|len| *len >= area.extent.len());
+        let possible = area.extent.len()..=file.len();
+        let stated = stated.and_then(|bytes| u64_be(&bytes, 0)).filter(|len| possible.contains(len));
         let Some(stated) = stated else {
             return refused("a boot image that states the length of its initrd", format!("none in {path}"));
         };

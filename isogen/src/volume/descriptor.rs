@@ -57,6 +57,9 @@ impl Descriptor {
 #[serde(transparent)]
 pub struct JolietLevel(pub u8);
 
+/// Most bytes of a path table: each of the directories that a tree may have takes some tens of them.
+pub(crate) const MAX_PATH_TABLE_LEN: u32 = 4 << 20;
+
 /// Where the path tables stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathTables {

@@ -14,6 +14,7 @@ mod tree;
 
 use std::collections::BTreeMap;
 
+pub(crate) use descriptor::MAX_PATH_TABLE_LEN;
 pub use descriptor::{Descriptor, JolietLevel, PathTables, VolumeDescriptor};
 pub use record::{Record, decode_iso_name};
 pub(crate) use tree::MAX_DIRECTORY_LEN;
