@@ -221,6 +221,12 @@ impl BaseImage {
         })
     }
 
+    /// How the image spells the path of a file that it has: without Rock Ridge, names are cut to 8.3.
+    fn spelling(&self, path: &str) -> String {
+        let tree = self.volume().tree();
+        tree.find_id(path).map_or_else(|| path.to_owned(), |id| tree.path(id))
+    }
+
     /// The file around some bytes, and where in it they are.
     pub(super) fn file_around(&self, extent: Extent) -> Option<(String, u64)> {
         let path = self.file_at(extent)?;
@@ -243,15 +249,13 @@ impl BaseImage {
         }
         description.size = places.len;
         for file in &mut description.files {
-            let tree = self.volume().tree();
-            let path = tree.find_id(&file.path).map(|id| tree.path(id));
-            if let Some(offset) = path.and_then(|path| places.offsets.get(&path)) {
+            if let Some(offset) = places.offsets.get(&self.spelling(&file.path)) {
                 file.offset = *offset;
             }
         }
         let mut json = description.to_json(self.source())?;
         json.push(b'\n');
-        changes.put(KARGS_INFO, json);
+        changes.put(self.spelling(KARGS_INFO), json);
         Ok(())
     }
 
@@ -327,7 +331,7 @@ impl BaseImage {
         changes.files.put_file(path, Contents::new(contents));
         let json =
             format!("{{\n  \"file\": \"{path}\",\n  \"length\": {grown},\n  \"offset\": {offset}\n}}\n");
-        changes.put(IGNITION_INFO, json);
+        changes.put(self.spelling(IGNITION_INFO), json);
         Ok(())
     }
 }
