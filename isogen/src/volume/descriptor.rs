@@ -7,7 +7,7 @@ use crate::extent::{SECTOR_SIZE, Sector};
 use crate::{Extent, Result, Source};
 
 /// The first sector that holds a descriptor.
-const FIRST: u32 = 16;
+pub(super) const FIRST: u32 = 16;
 /// Most descriptors that are read. Real images have four; the bound ends a volume without a terminator.
 const MAX_DESCRIPTORS: u32 = 64;
 

@@ -389,6 +389,22 @@ fn a_wrong_info_table_is_kept_or_refused() {
     }
 }
 
+/// An image may name its files in UDF as well, which nobody would change.
+#[test]
+fn a_bridge_to_udf_is_refused() {
+    let image = hybrid();
+    let mut bytes = image.source().read_extent(Extent::first(image.source().len())).unwrap();
+    // Behind the three descriptors and the terminator.
+    let at = (16 + image.volume().descriptors().len() + 1) * 2048;
+    bytes[at..at + 6].copy_from_slice(b"\0BEA01");
+    let bridge = BaseImage::from_source(Source::from_bytes("bridge.iso", bytes)).unwrap();
+    for (what, plan) in layouts(&bridge) {
+        let said = plan.map(|_| what).unwrap_err().to_string();
+        assert!(said.contains(&format!("byte {at}: volume descriptors")) && said.ends_with("UDF"), "{said}");
+    }
+    assert!(bridge.plan_in_place(&Edits::new().archive(small_archive())).is_ok());
+}
+
 /// Joliet may lead to bytes that the primary tree does not know.
 #[test]
 fn files_that_only_joliet_has_do_not_get_lost() {
