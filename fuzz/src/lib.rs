@@ -90,6 +90,8 @@ fn regions(truth: &Mastered, bytes: &Bytes) -> Vec<Extent> {
             .filter_map(|path| truth.files.get(*path))
             .map(|file| at(file.offset, file.len.min(4096))),
     );
+    // Of s390x: where its boot image states the length of the initrd in it.
+    regions.extend(truth.files.get("images/cdboot.img").map(|file| at(file.offset + 66_560, 64)));
     regions.extend(truth.kargs.iter().copied());
     regions.extend(truth.ignition.map(|area| at(area.offset, 1024)));
     regions

@@ -93,7 +93,7 @@ impl MinimalDescription {
         let table = fields.table()?;
         let digest = fields.digest()?;
         let packed_len = fields.len("packed bytes")?;
-        let packed_at = fields.offset + fields.at as u64;
+        let packed_at = fields.position(fields.at);
         let packed = fields.take(packed_len, "packed bytes")?;
         let literal = unpack(packed)
             .map_err(|error| full.malformed(packed_at, "miniso packed bytes", "an xz stream", error))?;
@@ -162,7 +162,7 @@ impl MinimalDescription {
         let mut rest = self.literal.clone();
         let mut end = 0;
         for entry in &self.table {
-            let gap = usize::try_from(entry.minimal.offset() - end).unwrap_or(rest.len());
+            let gap = usize::try_from(entry.minimal.offset().saturating_sub(end)).unwrap_or(rest.len());
             segments.extend(Plan::split_zeros(&rest.split_to(gap.min(rest.len()))));
             segments.push(Segment::Base(Extent::at_sector(entry.full, entry.len)));
             end = Extent::at_sector(entry.minimal, entry.len).end();
@@ -189,7 +189,12 @@ impl<'a> Fields<'a> {
         expected: &str,
         found: impl std::fmt::Display,
     ) -> Error {
-        self.full.malformed(self.offset + at as u64, what, expected, found)
+        self.full.malformed(self.position(at), what, expected, found)
+    }
+
+    /// Where in the image a byte of the description stands.
+    fn position(&self, at: usize) -> u64 {
+        self.offset.saturating_add(at as u64)
     }
 
     fn take(&mut self, len: usize, what: &'static str) -> Result<&'a [u8]> {
@@ -491,6 +496,14 @@ mod tests {
         ] {
             let error = parse(&bytes).unwrap_err();
             assert!(matches!(error, Error::Malformed { offset, .. } if offset == at), "{at}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_description_at_the_end_of_64_bits_is_refused_too() {
+        let full = Source::from_bytes("full", vec![0; 2048]);
+        for bytes in [&b"MINISO\0\0"[..], b"MINISO\0\0\x01\xFF"] {
+            assert!(MinimalDescription::parse(&full, u64::MAX, bytes).is_err());
         }
     }
 

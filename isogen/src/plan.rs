@@ -72,7 +72,7 @@ impl Placed {
     /// The first byte behind it, counted in the artifact.
     #[must_use]
     pub fn end(&self) -> u64 {
-        self.start + self.segment.len()
+        self.start.saturating_add(self.segment.len())
     }
 }
 
@@ -114,11 +114,15 @@ impl Plan {
     }
 
     /// A layout of segments, one behind the other. Empty ones are left out, neighbours that continue each other
-    /// are joined.
+    /// are joined. What lies past `u64::MAX` bytes is left out too: nobody can ask for it.
     pub fn of(source: Arc<Source>, segments: impl IntoIterator<Item = Segment>) -> Self {
         let mut placed: Vec<Placed> = Vec::new();
         let mut len = 0;
-        for segment in segments {
+        for mut segment in segments {
+            let room = u64::MAX - len;
+            if segment.len() > room {
+                segment = segment.slice(0..room);
+            }
             if segment.is_empty() {
                 continue;
             }
@@ -230,9 +234,13 @@ impl Plan {
         &self.segments
     }
 
-    /// The segments of a range of the artifact, cut to it. What lies past the end is left out.
+    /// The segments of a range of the artifact, cut to it. What lies past the end is left out; an empty range has none.
     pub fn segments(&self, range: Range<u64>) -> impl Iterator<Item = Segment> + '_ {
-        let first = self.segments.partition_point(|placed| placed.end() <= range.start);
+        // A range that ends before it begins is an empty one.
+        let first = match range.is_empty() {
+            true => self.segments.len(),
+            false => self.segments.partition_point(|placed| placed.end() <= range.start),
+        };
         let placed = self.segments.iter().skip(first).take_while(move |placed| placed.start < range.end);
         placed.map(move |placed| {
             placed.segment.slice(range.start.saturating_sub(placed.start)..range.end - placed.start)
@@ -469,6 +477,24 @@ mod tests {
         assert_eq!(&buf, b"89\0\0\x01\x01\x01\x01");
         assert_eq!(plan.read_at(&mut buf, 12).unwrap(), 0);
         assert_eq!(plan.read_at(&mut buf, u64::MAX).unwrap(), 0);
+    }
+
+    #[test]
+    fn an_empty_range_has_no_segments() {
+        let plan = Plan::whole(base());
+        for range in [0..0, 5..5, Range { start: 7, end: 3 }, 10..10, u64::MAX..u64::MAX] {
+            assert_eq!(plan.segments(range.clone()).count(), 0, "{range:?}");
+        }
+    }
+
+    #[test]
+    fn a_layout_ends_where_64_bits_do() {
+        let long = Plan::of(base(), [Segment::Zero(u64::MAX - 2)]);
+        for more in [Segment::Zero(u64::MAX), Segment::Bytes(Bytes::from_static(b"abc"))] {
+            let full = long.followed_by([more, Segment::Zero(1)]);
+            assert_eq!(full.len(), u64::MAX);
+            assert_eq!(full.read_at(&mut [1; 8], u64::MAX - 4).unwrap(), 4);
+        }
     }
 
     #[test]

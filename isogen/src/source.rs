@@ -154,11 +154,20 @@ impl Source {
     ///
     /// Fails where the storage does, or where the bytes end before `buf` is full.
     pub fn read_exact_at(&self, mut buf: &mut [u8], mut offset: u64) -> Result<()> {
+        let end = offset.checked_add(buf.len() as u64);
+        if end.is_none_or(|end| end > self.len) {
+            return Err(self.read_error(offset.max(self.len), io::ErrorKind::UnexpectedEof.into()));
+        }
         while !buf.is_empty() {
             match self.reader.read_at(buf, offset) {
                 Ok(0) => return Err(self.read_error(offset, io::ErrorKind::UnexpectedEof.into())),
                 Ok(len) => {
-                    buf = buf.get_mut(len..).unwrap_or_default();
+                    let wanted = buf.len();
+                    let Some(rest) = buf.get_mut(len..) else {
+                        let lied = format!("the reader was asked for {wanted} bytes and tells of {len}");
+                        return Err(self.read_error(offset, io::Error::other(lied)));
+                    };
+                    buf = rest;
                     offset += len as u64;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -303,6 +312,34 @@ mod tests {
     fn a_source_that_shrank_is_an_error() {
         let source = Source::new("shrunk".into(), 9, Bytes::from_static(b"abc"));
         assert!(matches!(source.digest(), Err(Error::Read { offset: 3, .. })));
+    }
+
+    #[test]
+    fn nothing_is_read_past_the_length() {
+        let source = Source::new("longer".into(), 3, Bytes::from_static(b"abcdef"));
+        let mut buf = [0; 2];
+        source.read_exact_at(&mut buf, 1).unwrap();
+        for (offset, at) in [(2, 3), (3, 3), (u64::MAX - 1, u64::MAX - 1), (u64::MAX, u64::MAX)] {
+            let error = source.read_exact_at(&mut buf, offset).unwrap_err();
+            assert!(matches!(error, Error::Read { offset, .. } if offset == at), "{error}");
+        }
+        source.read_exact_at(&mut [], 3).unwrap();
+    }
+
+    /// Tells of more bytes than there is room for.
+    #[derive(Debug)]
+    struct Boaster;
+
+    impl ReadAt for Boaster {
+        fn read_at(&self, buf: &mut [u8], _: u64) -> io::Result<usize> {
+            Ok(buf.len() + 1)
+        }
+    }
+
+    #[test]
+    fn a_reader_that_tells_of_too_many_bytes_is_not_believed() {
+        let error = Source::new("odd".into(), 9, Boaster).read_exact_at(&mut [0; 4], 2).unwrap_err();
+        assert!(matches!(error, Error::Read { offset: 2, .. }), "{error}");
     }
 
     #[test]

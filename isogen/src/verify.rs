@@ -8,7 +8,7 @@ use crate::eltorito::Platform;
 use crate::extent::Extent;
 use crate::inspect::with_causes;
 use crate::partitions::{DISK_SECTOR_SIZE, Gpt};
-use crate::volume::{Kind, Tree, VolumeDescriptor};
+use crate::volume::{Kind, MAX_PATH_TABLE_LEN, Tree, VolumeDescriptor};
 use crate::{Error, Result};
 
 /// What a check found.
@@ -85,7 +85,7 @@ impl BaseImage {
         let mut wrong = Vec::new();
         for (sector, little) in [(tables.little_endian, true), (tables.big_endian, false)] {
             let extent = Extent::at_sector(sector, tables.len);
-            if extent.end() > self.source().len() || extent.len() > MAX_PATH_TABLE_LEN {
+            if extent.end() > self.source().len() || tables.len > MAX_PATH_TABLE_LEN {
                 wrong.push(format!("the path table at {extent} does not lie in the image"));
                 continue;
             }
@@ -258,8 +258,6 @@ impl BaseImage {
 const MAX_OVERLAPS: usize = 100;
 /// Largest boot image whose table is checked: isolinux has some forty kilobytes.
 const MAX_BOOT_IMAGE_LEN: u64 = 1 << 20;
-/// Largest path table: each of the directories that a tree may have takes some tens of bytes.
-const MAX_PATH_TABLE_LEN: u64 = 4 << 20;
 
 fn found(wrong: impl IntoIterator<Item = String>) -> Outcome {
     let wrong: Vec<String> = wrong.into_iter().collect();

@@ -5,9 +5,10 @@
 use bytes::Bytes;
 use fixtures::Recipe;
 use isogen::verify::Outcome;
+use isogen::volume::Kind;
 use isogen::{
-    Archive, BaseImage, Contents, Edits, Encoding, FileOperations, KargsEdit, KargsOperations, Plan, Segment,
-    Source, Way,
+    Archive, BaseImage, Contents, Edits, Encoding, Extent, FileOperations, KargsEdit, KargsOperations, Plan,
+    Segment, Source, Way,
 };
 
 const URL: &str = "http://192.0.2.1/rootfs?arch=x86_64&version=4.20";
@@ -182,6 +183,33 @@ fn kernel_arguments_end_where_boot_loaders_end() {
             assert!(new.plan(&later).is_err(), "{name}");
         }
     }
+}
+
+/// A volume with nothing but 8.3 names has its description under another name, and no second one beside it.
+#[test]
+fn the_description_of_grown_arguments_is_found_by_its_short_name() {
+    let is_described = |image: &BaseImage| image.volume().file("coreos/kargs.json").is_some();
+    let image = images().find(|image| image.volume().joliet().is_none() && is_described(image)).unwrap();
+    let mut bytes = image.source().read_extent(Extent::first(image.source().len())).unwrap();
+    for (_, entry) in image.volume().tree().entries().filter(|(_, entry)| entry.kind == Kind::Directory) {
+        let directory = &mut bytes[usize::try_from(entry.extent.offset()).unwrap()..][..2048];
+        let names: Vec<usize> =
+            directory.windows(4).enumerate().filter(|(_, it)| is_rock_ridge(it)).map(|(at, _)| at).collect();
+        names.into_iter().for_each(|at| directory[at..at + 2].fill(b'X'));
+    }
+    let image = BaseImage::from_source(Source::from_bytes("short", bytes)).unwrap();
+    assert!(paths(&image).contains(&"COREOS/KARGS.JSO".to_owned()));
+    let long = "x".repeat(1500);
+    let new = sound(&image.plan(&Edits::new().kargs(KargsEdit::Set(long.clone()))).unwrap(), "short");
+    assert_eq!(new.kargs().unwrap().current().unwrap(), long);
+    let mut expected = paths(&image);
+    expected.retain(|path| path != "COREOS/MINISO.DAT");
+    assert_eq!(paths(&new), expected);
+}
+
+/// Tells whether these bytes begin an entry with a name or with a file's mode.
+fn is_rock_ridge(entry: &[u8]) -> bool {
+    matches!(entry, [b'N', b'M', _, 1] | [b'P', b'X', 36 | 44, 1])
 }
 
 /// An area that was grown to the last byte shrinks when a boot loader says more before it.

@@ -6,8 +6,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use axum::http::HeaderMap;
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -175,11 +173,9 @@ impl Session {
             for (name, value) in &self.headers {
                 let _ = write!(text, "{name}: {}\r\n", value.to_str().unwrap_or_default());
             }
-            if let Some(password) =
-                self.origin.url().password().filter(|_| !self.headers.contains_key("authorization"))
-            {
-                let pair = BASE64_STANDARD.encode(format!("{}:{password}", self.origin.url().username()));
-                let _ = write!(text, "Authorization: Basic {pair}\r\n");
+            let authorization = self.origin.authorization();
+            if let Some(value) = authorization.filter(|_| !self.headers.contains_key("authorization")) {
+                let _ = write!(text, "Authorization: {value}\r\n");
             }
         }
         for (name, value) in &request.headers {

@@ -2,10 +2,12 @@
 
 use std::fmt;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use reqwest::Url;
 
 use super::DoctorError;
-use crate::http::Redacted;
+use crate::http::{Redacted, unescaped};
 
 /// What stands in the place of a value that may be a secret.
 const MASK: &str = "*****";
@@ -88,6 +90,16 @@ impl Target {
         self.url.query().map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"))
     }
 
+    /// What the header `Authorization` says of a URL with a user: user and password as they are, not as URLs escape them.
+    pub(super) fn authorization(&self) -> Option<String> {
+        let (user, password) = (self.url.username(), self.url.password());
+        if user.is_empty() && password.is_none() {
+            return None;
+        }
+        let pair = [unescaped(user), unescaped(password.unwrap_or_default())].join(&b':');
+        Some(format!("Basic {}", BASE64_STANDARD.encode(pair)))
+    }
+
     /// Whether requests to both are for the same server.
     pub(super) fn has_origin_of(&self, other: &Self) -> bool {
         self.url.origin() == other.url.origin()
@@ -140,6 +152,20 @@ mod tests {
             let target = Target::parse(url).unwrap();
             assert_eq!(target.shown(), shown);
             assert!(!format!("{target:?}").contains("secret"), "{target:?}");
+        }
+    }
+
+    #[test]
+    fn credentials_are_sent_as_they_are() {
+        for (url, pair) in [
+            ("http://host/", None),
+            ("http://us%40er:p%40ss%2F%c3%bc@host/", Some("us@er:p@ss/\u{FC}")),
+            ("http://user@host/", Some("user:")),
+            ("http://:pass@host/", Some(":pass")),
+        ] {
+            let authorization = Target::parse(url).unwrap().authorization();
+            let expected = pair.map(|pair| format!("Basic {}", BASE64_STANDARD.encode(pair)));
+            assert_eq!(authorization, expected, "{url}");
         }
     }
 

@@ -7,6 +7,7 @@ mod app;
 mod body;
 mod client;
 pub mod content;
+mod escape;
 mod first_boot;
 mod health;
 pub mod images;
@@ -21,6 +22,7 @@ mod shortcut;
 pub use app::{app, image_app};
 pub use client::Client;
 pub use content::{BodyMode, Content};
+pub(crate) use escape::unescaped;
 pub use metrics::Metrics;
 pub use redacted::Redacted;
 pub use server::{

@@ -59,7 +59,7 @@ pub use proxy::Proxies;
 pub use secret::{PasswordHash, PullSecret, Token};
 pub use ssh::SshKeys;
 pub use time::{NtpSource, TimeSources};
-pub use url::HttpUrl;
+pub use url::{HttpUrl, masked_url};
 
 use agent::AgentStart;
 use ironic::IronicMachine;

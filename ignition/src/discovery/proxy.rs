@@ -54,7 +54,7 @@ impl Proxies {
         };
         let (http, https) = (url("proxy.http_proxy", http)?, url("proxy.https_proxy", https)?);
         if let Some(url) = http.as_ref().filter(|url| url.is_https()) {
-            let shown = super::url::masked(url.as_str());
+            let shown = super::url::masked_url(url.as_str());
             return Err(InputError::new("proxy.http_proxy", &shown, "has to be an http URL"));
         }
         Ok(Self { http, https, none_for: parse_none_for(none_for)? })

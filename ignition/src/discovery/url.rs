@@ -38,7 +38,7 @@ impl HttpUrl {
         let text = text.trim();
         match problem(text) {
             None => Ok(Self(text.to_owned())),
-            Some(reason) => Err(InputError::new(field, &masked(text), reason)),
+            Some(reason) => Err(InputError::new(field, &masked_url(text), reason)),
         }
     }
 
@@ -64,12 +64,22 @@ impl HttpUrl {
 
 impl fmt::Debug for HttpUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&masked(&self.0), f)
+        fmt::Debug::fmt(&masked_url(&self.0), f)
     }
 }
 
-/// Scheme, host and path of a URL, as far as it has them.
-pub(crate) fn masked(text: &str) -> String {
+/// Scheme, host and path of a URL, as far as it has them: not what may be secret in it, user, password and query. The text
+/// need not be a URL.
+///
+/// # Examples
+///
+/// ```
+/// use ignition::discovery::masked_url;
+///
+/// assert_eq!(masked_url("https://user:pass@example.com/a?token=t"), "https://*****@example.com/a?*****");
+/// ```
+#[must_use]
+pub fn masked_url(text: &str) -> String {
     let start = text.find("://").map_or(0, |at| at + 3);
     let (scheme, rest) = text.split_at_checked(start).unwrap_or_default();
     let (rest, query) = match rest.find(['?', '#']) {

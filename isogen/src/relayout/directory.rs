@@ -13,10 +13,13 @@ use crate::bytes_at::{u32_be, u32_le};
 use crate::extent::{Extent, SECTOR_SIZE, Sector};
 use crate::plan::Patch;
 use crate::volume::{
-    Entry, EntryId, Kind, MAX_DIRECTORY_LEN, Record, Tree, VolumeDescriptor, decode_iso_name,
+    Entry, EntryId, Kind, MAX_DIRECTORY_LEN, MAX_PATH_TABLE_LEN, Record, Tree, VolumeDescriptor,
+    decode_iso_name,
 };
 use crate::{Error, Result};
 
+/// Offset of the length of a path table in a volume descriptor.
+const PATH_TABLE_LEN_AT: u64 = 132;
 /// Offset of the root directory's record in a volume descriptor.
 const ROOT_RECORD: u64 = 156;
 
@@ -236,6 +239,11 @@ impl<'a> Hierarchy<'a> {
 
     fn path_tables(&self, moved: &BTreeMap<Sector, Sector>) -> Result<Vec<Patch>> {
         let tables = self.descriptor.path_tables;
+        if tables.len > MAX_PATH_TABLE_LEN {
+            let expected = format!("at most {MAX_PATH_TABLE_LEN} bytes");
+            let at = self.descriptor.sector.offset() + PATH_TABLE_LEN_AT;
+            return Err(self.image.refuse_layout(at, "path table", &expected, tables.len.to_string()));
+        }
         let mut patches = Vec::new();
         for (table, little) in [(tables.little_endian, true), (tables.big_endian, false)] {
             let mut bytes = self.image.source().read_extent(Extent::at_sector(table, tables.len))?;

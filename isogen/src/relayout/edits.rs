@@ -221,8 +221,14 @@ impl BaseImage {
         })
     }
 
+    /// How the image spells the path of a file that it has: without Rock Ridge, names are cut to 8.3.
+    fn spelling(&self, path: &str) -> String {
+        let tree = self.volume().tree();
+        tree.find_id(path).map_or_else(|| path.to_owned(), |id| tree.path(id))
+    }
+
     /// The file around some bytes, and where in it they are.
-    fn file_around(&self, extent: Extent) -> Option<(String, u64)> {
+    pub(super) fn file_around(&self, extent: Extent) -> Option<(String, u64)> {
         let path = self.file_at(extent)?;
         let offset = extent.offset().checked_sub(self.require_file(&path).ok()?.extent.offset())?;
         Some((path, offset))
@@ -243,15 +249,13 @@ impl BaseImage {
         }
         description.size = places.len;
         for file in &mut description.files {
-            let tree = self.volume().tree();
-            let path = tree.find_id(&file.path).map(|id| tree.path(id));
-            if let Some(offset) = path.and_then(|path| places.offsets.get(&path)) {
+            if let Some(offset) = places.offsets.get(&self.spelling(&file.path)) {
                 file.offset = *offset;
             }
         }
         let mut json = description.to_json(self.source())?;
         json.push(b'\n');
-        changes.put(KARGS_INFO, json);
+        changes.put(self.spelling(KARGS_INFO), json);
         Ok(())
     }
 
@@ -312,7 +316,8 @@ impl BaseImage {
         let field = Extent::new(file.offset() + INITRD_LEN_AT, 8);
         let field = field.filter(|field| field.end() <= area.extent.offset());
         let stated = field.map(|field| self.source().read_extent(field)).transpose()?;
-        let stated = stated.and_then(|bytes| u64_be(&bytes, 0)).filter(|len| *len >= area.extent.len());
+        let possible = area.extent.len()..=file.len();
+        let stated = stated.and_then(|bytes| u64_be(&bytes, 0)).filter(|len| possible.contains(len));
         let Some(stated) = stated else {
             return refused("a boot image that states the length of its initrd", format!("none in {path}"));
         };
@@ -326,7 +331,7 @@ impl BaseImage {
         changes.files.put_file(path, Contents::new(contents));
         let json =
             format!("{{\n  \"file\": \"{path}\",\n  \"length\": {grown},\n  \"offset\": {offset}\n}}\n");
-        changes.put(IGNITION_INFO, json);
+        changes.put(self.spelling(IGNITION_INFO), json);
         Ok(())
     }
 }

@@ -16,6 +16,7 @@
 //! | `coreiso+`, `coreKarg` headers | follow their areas; zeroed where a file around an area goes |
 //! | application's field of the volume descriptor | says that there is a [new layout, and why](BaseImage::layout_reason) |
 //! | HFS+ and Apple partition map (ppc64le) | zeroed: they describe places that are no longer true |
+//! | UDF, which no builder of CoreOS images adds | such images are refused |
 //!
 //! What points at bytes that move must point at the beginning of a file, or the image is refused: nobody could say where
 //! it should point afterwards. What points at bytes that stay is kept as it is, right or wrong.

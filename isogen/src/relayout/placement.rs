@@ -303,6 +303,7 @@ fn new_path(image: &BaseImage, path: &str) -> Result<String> {
 /// directories end. A directory behind the gap moves with the files: an earlier new layout may have put it there.
 fn check_metadata(image: &BaseImage, first_gap: Option<u64>) -> Result<u64> {
     let volume = image.volume();
+    check_no_udf(image)?;
     let mut structures: Vec<(Extent, &'static str)> = Vec::new();
     let descriptors = [Some(volume.primary()), volume.joliet()];
     for descriptor in descriptors.into_iter().flatten() {
@@ -331,4 +332,15 @@ fn check_metadata(image: &BaseImage, first_gap: Option<u64>) -> Result<u64> {
         )),
         None => Ok(end),
     }
+}
+
+/// Makes sure that the files have no third tree: where an image has UDF too, Linux prefers it, and it would go on naming the
+/// old places. Its descriptors stand right behind those of ISO 9660.
+fn check_no_udf(image: &BaseImage) -> Result<()> {
+    let start = Extent::at_sector(image.volume().descriptors_end(), 6);
+    if start.end() <= image.source().len() && image.source().read_extent(start)?.ends_with(b"BEA01") {
+        let expected = "none but those of ISO 9660";
+        return Err(image.refuse_layout(start.offset(), "volume descriptors", expected, "UDF".into()));
+    }
+    Ok(())
 }

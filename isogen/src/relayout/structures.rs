@@ -101,12 +101,11 @@ impl SystemArea {
         let Some(header) = &image.headers().kargs else { return };
         let moved = |offset: u64| {
             let extent = Extent::new(offset, header.area_len)?;
-            let path = image.file_at(extent)?;
-            let Some(file) = placement.new.iter().find(|file| file.path == path) else {
+            let (path, inside) = image.file_around(extent)?;
+            let Some(file) = placement.new_file(&path) else {
                 return Some(placement.moved_offset(extent).unwrap_or(offset));
             };
             // The default arguments are no area of a boot loader's, and stay where they are in their file.
-            let inside = offset - image.require_file(&path).ok()?.extent.offset();
             let areas = kargs?;
             Some(file.extent.offset() + areas.offsets.get(&path).copied().unwrap_or(inside))
         };
@@ -126,7 +125,7 @@ impl SystemArea {
 /// Where the Ignition area of a header is now: it is a file of its own.
 fn new_offset(image: &BaseImage, placement: &Placement, extent: Extent) -> Option<(u64, u64)> {
     let path = image.file_at(extent)?;
-    if let Some(file) = placement.new.iter().find(|file| file.path == path) {
+    if let Some(file) = placement.new_file(&path) {
         return Some((file.extent.offset(), file.extent.len()));
     }
     if placement.dropped.contains(&path) {

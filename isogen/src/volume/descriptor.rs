@@ -7,7 +7,7 @@ use crate::extent::{SECTOR_SIZE, Sector};
 use crate::{Extent, Result, Source};
 
 /// The first sector that holds a descriptor.
-const FIRST: u32 = 16;
+pub(super) const FIRST: u32 = 16;
 /// Most descriptors that are read. Real images have four; the bound ends a volume without a terminator.
 const MAX_DESCRIPTORS: u32 = 64;
 
@@ -56,6 +56,9 @@ impl Descriptor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(transparent)]
 pub struct JolietLevel(pub u8);
+
+/// Most bytes of a path table: each of the directories that a tree may have takes some tens of them.
+pub(crate) const MAX_PATH_TABLE_LEN: u32 = 4 << 20;
 
 /// Where the path tables stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

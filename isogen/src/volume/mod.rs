@@ -14,12 +14,13 @@ mod tree;
 
 use std::collections::BTreeMap;
 
+pub(crate) use descriptor::MAX_PATH_TABLE_LEN;
 pub use descriptor::{Descriptor, JolietLevel, PathTables, VolumeDescriptor};
 pub use record::{Record, decode_iso_name};
 pub(crate) use tree::MAX_DIRECTORY_LEN;
 pub use tree::{Directory, Entry, EntryId, Kind, Tree};
 
-use crate::extent::SECTOR_SIZE;
+use crate::extent::{SECTOR_SIZE, Sector};
 use crate::{Error, Extent, Result, Source};
 
 /// Something odd that does not stop a reader.
@@ -71,6 +72,13 @@ impl Volume {
     #[must_use]
     pub fn descriptors(&self) -> &[Descriptor] {
         &self.descriptors
+    }
+
+    /// The first sector behind the terminator.
+    pub(crate) fn descriptors_end(&self) -> Sector {
+        // They are at most `MAX_DESCRIPTORS`.
+        let count = u32::try_from(self.descriptors.len()).unwrap_or_default();
+        Sector(descriptor::FIRST + count + 1)
     }
 
     /// The primary volume descriptor.

@@ -73,6 +73,51 @@ fn a_directory_that_no_reader_takes_is_refused() {
     assert!(said.contains("directory with its new files: expected at most 1048576 bytes"), "{said}");
 }
 
+/// A path table is read and held as a whole, so that its length must not be believed.
+#[test]
+fn a_path_table_that_no_tree_fills_is_refused() {
+    const LEN: u32 = 5 << 20;
+    let good = few().iter().find(|good| good.open().volume().joliet().is_none()).unwrap();
+    let mut bytes = good.bytes.to_vec();
+    let at = 16 * 2048 + 132;
+    bytes[at..at + 8].copy_from_slice(&[LEN.to_le_bytes(), LEN.to_be_bytes()].concat());
+    bytes.resize(8 << 20, 0);
+    let image = BaseImage::from_source(Source::from_bytes("tables.iso", bytes)).unwrap();
+    let mut operations = FileOperations::new();
+    // More than the sectors of the directory take, so that it moves.
+    for number in 0..200 {
+        operations.put_file(format!("images/{number}"), Contents::default());
+    }
+    let said = image.relayout(&operations).map(|_| "taken").unwrap_err().to_string();
+    assert!(said.contains(&format!("byte {at}: path table: expected at most")), "{said}");
+    assert!(said.ends_with(&LEN.to_string()), "{said}");
+}
+
+/// On s390x the boot image states the length of its initrd, of which the Ignition area is the end.
+#[test]
+fn an_initrd_longer_than_its_boot_image_does_not_grow() {
+    let s390x = |good: &&Good| good.name().starts_with("2023-07.s390x");
+    let good = all().iter().find(s390x).unwrap();
+    let boot_image = good.truth.files["images/cdboot.img"];
+    let at = usize::try_from(boot_image.offset).unwrap() + 66_576;
+    for (stated, is_taken) in
+        [(boot_image.len, true), (boot_image.len + 1, false), (u64::MAX, false), (0, false)]
+    {
+        let mut bytes = good.bytes.to_vec();
+        bytes[at..at + 8].copy_from_slice(&stated.to_be_bytes());
+        let image = BaseImage::from_source(Source::from_bytes("initrd.iso", bytes)).unwrap();
+        match image.plan(&Edits::new().archive(large_archive())) {
+            Ok(_) => assert!(is_taken, "{stated}"),
+            Err(error) => {
+                assert!(
+                    !is_taken && error.to_string().contains("states the length of its initrd"),
+                    "{error}"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn contents_are_of_this_base() {
     let image = hybrid();
@@ -342,6 +387,22 @@ fn a_wrong_info_table_is_kept_or_refused() {
         plan.unwrap().read_at(&mut kept, table as u64).unwrap();
         assert_eq!(kept, bytes[table..table + 4], "{what}");
     }
+}
+
+/// An image may name its files in UDF as well, which nobody would change.
+#[test]
+fn a_bridge_to_udf_is_refused() {
+    let image = hybrid();
+    let mut bytes = image.source().read_extent(Extent::first(image.source().len())).unwrap();
+    // Behind the three descriptors and the terminator.
+    let at = (16 + image.volume().descriptors().len() + 1) * 2048;
+    bytes[at..at + 6].copy_from_slice(b"\0BEA01");
+    let bridge = BaseImage::from_source(Source::from_bytes("bridge.iso", bytes)).unwrap();
+    for (what, plan) in layouts(&bridge) {
+        let said = plan.map(|_| what).unwrap_err().to_string();
+        assert!(said.contains(&format!("byte {at}: volume descriptors")) && said.ends_with("UDF"), "{said}");
+    }
+    assert!(bridge.plan_in_place(&Edits::new().archive(small_archive())).is_ok());
 }
 
 /// Joliet may lead to bytes that the primary tree does not know.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
+use ignition::discovery::masked_url;
 use isogen::{BaseImage, Digest};
 use sha2::{Digest as _, Sha256};
 
-use super::without_secrets;
 use crate::cli::catalogue::OsImagesOptions;
 use crate::cli::progress::Screen;
 use crate::cli::servers::ServerOptions;
@@ -152,7 +152,7 @@ pub(super) fn processor_of(image: &BaseImage) -> Option<CpuArchitecture> {
 fn check_scheme(url: &str) -> Result<()> {
     let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
     let is_known = ["http", "https", "s3", "file"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
-    let url = without_secrets(url);
+    let url = masked_url(url);
     ensure!(
         is_known,
         "--base {url}: live images are at paths and at http, https, s3 and file URLs, not at {scheme} ones"

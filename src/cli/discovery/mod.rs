@@ -60,21 +60,6 @@ fn told(summary: Result<()>) -> Result<ExitCode> {
     }
 }
 
-/// A URL without what may be secret in it: user, password and query.
-fn without_secrets(url: &str) -> String {
-    const MASK: &str = "*****";
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    let (rest, query) = match rest.split_once(['?', '#']) {
-        Some((rest, _)) => (rest, format!("?{MASK}")),
-        None => (rest, String::new()),
-    };
-    // A password with a slash that should have been escaped is a password nevertheless.
-    match rest.rsplit_once('@') {
-        Some((_, host)) => format!("{scheme}://{MASK}@{host}{query}"),
-        None => format!("{scheme}://{rest}{query}"),
-    }
-}
-
 /// What reads the name of a file to write. The standard output is taken: it has the summary.
 fn named_file(what: &'static str) -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(move |path| {

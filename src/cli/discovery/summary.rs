@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
+use ignition::discovery::masked_url;
 use serde_json::{Value, json};
 
 use super::output::Written;
 use super::prepare::Prepared;
-use super::without_secrets;
 use crate::cli::output::{Lines, print_bytes, print_json};
 
 impl Prepared {
@@ -16,7 +16,7 @@ impl Prepared {
         json!({
             "infra_env_id": inputs.infra_env.id.as_str(),
             "openshift_version": inputs.version,
-            "service_url": without_secrets(inputs.service.base_url.as_str()),
+            "service_url": masked_url(inputs.service.base_url.as_str()),
             "hosts": self.draft.hosts.iter().map(|host| &host.name).collect::<Vec<_>>(),
             "kernel_arguments": inputs.kernel_arguments,
             "findings": self.findings,
@@ -30,7 +30,7 @@ impl Prepared {
         writeln!(out, "Live image:        {}", self.images.base().source().name())?;
         writeln!(out, "Infra-env:         {}", inputs.infra_env.id)?;
         writeln!(out, "OpenShift version: {}", inputs.version)?;
-        writeln!(out, "Service:           {}", without_secrets(inputs.service.base_url.as_str()))?;
+        writeln!(out, "Service:           {}", masked_url(inputs.service.base_url.as_str()))?;
         let names: Vec<&str> = self.draft.hosts.iter().map(|host| host.name.as_str()).collect();
         /// Most hosts that are told by name.
         const NAMED: usize = 8;

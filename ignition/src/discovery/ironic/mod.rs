@@ -13,7 +13,7 @@ use super::agent::CertificateCheck;
 use super::escape::{argument, environment};
 use super::input::{HostName, ImageReference, InputError};
 use super::parts::Parts;
-use super::url::{HttpUrl, masked};
+use super::url::{HttpUrl, masked_url};
 use crate::builder::{FileMode, UnitState};
 
 const CONFIG: &str = "/etc/ironic-python-agent.conf";
@@ -176,7 +176,7 @@ fn parse_urls(field: &'static str, list: &str, port: u16, path: &str) -> Result<
 fn parse_url(field: &'static str, entry: &str, port: u16, path: &str) -> Result<HttpUrl, InputError> {
     let url = HttpUrl::parse(field, entry)?;
     if url.as_str().contains(['?', '#']) {
-        return Err(InputError::new(field, &masked(url.as_str()), "has a query or a fragment"));
+        return Err(InputError::new(field, &masked_url(url.as_str()), "has a query or a fragment"));
     }
     let text = url.as_str().trim_end_matches('/');
     let (scheme, rest) = text.split_once("://").unwrap_or_default();

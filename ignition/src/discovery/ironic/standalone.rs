@@ -16,7 +16,7 @@ use crate::discovery::proxy::Proxies;
 use crate::discovery::secret::PullSecret;
 use crate::discovery::ssh::SshKeys;
 use crate::discovery::time::TimeSources;
-use crate::discovery::url::{HttpUrl, masked};
+use crate::discovery::url::{HttpUrl, masked_url};
 use crate::discovery::{DHCP_IDENTITY, network};
 use crate::json::Json;
 use crate::network::IgnitionFiles;
@@ -164,7 +164,7 @@ impl StandaloneIronic {
     /// What somebody who looks for a fault wants to know. Passwords in URLs are left out.
     fn facts(&self) -> String {
         let list = |urls: &[HttpUrl]| {
-            let shown: Vec<String> = urls.iter().map(|url| masked(url.as_str())).collect();
+            let shown: Vec<String> = urls.iter().map(|url| masked_url(url.as_str())).collect();
             (!shown.is_empty()).then(|| shown.join(","))
         };
         let network = if self.has_static_network() { "static" } else { "automatic" };
