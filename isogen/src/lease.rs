@@ -39,12 +39,6 @@ impl Lease {
         Ok(Self(file))
     }
 
-    /// The file.
-    #[must_use]
-    pub fn file(&self) -> &Arc<File> {
-        &self.0
-    }
-
     /// Whether somebody waits for its end, or it has ended.
     #[must_use]
     pub fn is_called_in(&self) -> bool {

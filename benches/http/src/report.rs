@@ -142,7 +142,7 @@ impl Report {
             "\n### Servers that do nothing else\n\n\
              An event loop for each processor that knows one file, takes any request for a right one, looks at its `Range` only, and \
              answers with a head as long as Kindling's. \
-             One writes out of a mapping, one has the kernel send pages of the file. Behind each figure its ratio to the better rival.\n\n",
+             One writes out of a mapping, one has the kernel send pages of the file, one does so by way of a pipe of 1 MiB. Behind each figure its ratio to the better rival.\n\n",
         );
         let mut names = vec![self.subject.as_str()];
         names.extend(Way::ALL.map(Way::name));

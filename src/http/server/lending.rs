@@ -48,7 +48,9 @@ enum Standing {
 /// The pages of one file that are lent.
 #[derive(Debug)]
 struct Loan {
-    lease: Lease,
+    file: Arc<File>,
+    /// Given up when the pages are back.
+    lease: Mutex<Option<Lease>>,
     /// What the file is called, for the log.
     name: String,
     is_called_in: AtomicBool,
@@ -105,7 +107,7 @@ async fn watch(parts: Weak<Parts>, mut called: Signal) {
         let Some(parts) = parts.upgrade() else { return };
         for (_, standing) in lock(&parts.files).iter_mut() {
             if let Standing::Leased(loan) = standing
-                && loan.lease.is_called_in()
+                && lock(&loan.lease).as_ref().is_some_and(Lease::is_called_in)
             {
                 let loan = Arc::clone(loan);
                 *standing = Standing::Refused(Instant::now() + REFUSED);
@@ -119,7 +121,8 @@ impl Standing {
     /// Whether nobody has the file any more but its lease.
     fn is_over(&self, file: &Weak<File>) -> bool {
         match self {
-            Self::Leased(loan) => Arc::strong_count(loan) == 1 && file.strong_count() == 1,
+            // The loan has it once, and the lease.
+            Self::Leased(loan) => Arc::strong_count(loan) == 1 && file.strong_count() == 2,
             Self::Refused(_) => file.strong_count() == 0,
         }
     }
@@ -131,7 +134,8 @@ impl Loan {
         let name = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
         let name = name.map_or_else(|_| String::new(), |path| path.display().to_string());
         let (is_called_in, borrowers) = (AtomicBool::new(false), Mutex::default());
-        Ok(Self { lease, name, is_called_in, borrowers, next: AtomicU64::new(0) })
+        let (file, lease) = (Arc::clone(file), Mutex::new(Some(lease)));
+        Ok(Self { file, lease, name, is_called_in, borrowers, next: AtomicU64::new(0) })
     }
 
     /// Gets all pages back, and gives up the lease.
@@ -151,13 +155,14 @@ impl Loan {
         if connections > 0 {
             sleep(TAKING).await;
         }
+        *lock(&self.lease) = None;
     }
 }
 
 impl Borrowed {
     /// Whether they are pages of this file.
     pub(super) fn is_of(&self, file: &Arc<File>) -> bool {
-        Arc::ptr_eq(self.loan.lease.file(), file)
+        Arc::ptr_eq(&self.loan.file, file)
     }
 
     /// Whether they are wanted back.

@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::lending::{Borrowed, Lending};
-use super::pipe::{self, PIPE_LEN};
+use super::pipe::{Filled, PIPE_LEN};
 use super::socket::{Direct, Socket, counted};
 
 /// From how many bytes on pages take less than a copy.
@@ -86,21 +86,20 @@ impl Paged {
     }
 }
 
-/// Sends copies, and pages after them. Whether the socket took all of them, and how many bytes it took.
-fn send(socket: &TcpStream, copies: &[IoSlice<'_>], pages: (&File, u64, usize)) -> io::Result<(bool, usize)> {
+/// Sends copies, and pages after them. Gives the number of bytes, and whether the socket took all.
+fn send(socket: &TcpStream, copies: &[IoSlice<'_>], pages: Filled) -> io::Result<(usize, bool)> {
     let mut copied = 0;
     if !copies.is_empty() {
         // They wait for what comes behind them, not to be a packet of their own.
         let flags = SendFlags::MORE | SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         copied = sendmsg(socket, copies, &mut SendAncillaryBuffer::default(), flags)?;
         if copied < copies.iter().map(|slice| slice.len()).sum() {
-            return Ok((false, copied));
+            return Ok((copied, false));
         }
     }
-    let (file, offset, len) = pages;
-    match pipe::send(socket, file, offset, len) {
-        Ok((sent, all)) => Ok((all, copied + sent)),
-        Err(error) if copied > 0 && error.kind() == io::ErrorKind::WouldBlock => Ok((false, copied)),
+    match pages.send(socket) {
+        Ok((sent, all)) => Ok((copied + sent, all)),
+        Err(error) if copied > 0 && error.kind() == io::ErrorKind::WouldBlock => Ok((copied, false)),
         Err(error) => Err(error),
     }
 }
@@ -140,10 +139,14 @@ impl AsyncWrite for Paged {
         };
         loop {
             ready!(socket.poll_write_ready(context))?;
-            let len = len.min(this.room);
+            let Ok(pages) = Filled::with(&file, offset, len.min(this.room)) else {
+                // A copy tells what is wrong with the file, or goes on where it is pipes that there are none of.
+                this.lending = None;
+                return Pin::new(&mut this.socket).poll_write_vectored(context, slices);
+            };
             let mut taken = 0;
             let tried = socket.try_io(Interest::WRITABLE, || {
-                let (all, sent) = send(socket, copies, (&file, offset, len))?;
+                let (sent, all) = send(socket, copies, pages)?;
                 taken = sent;
                 // Nothing more for now, and the socket is to say when.
                 if all { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
