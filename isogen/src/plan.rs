@@ -72,7 +72,8 @@ impl Placed {
     /// The first byte behind it, counted in the artifact.
     #[must_use]
     pub fn end(&self) -> u64 {
-        self.start.saturating_add(self.segment.len())
+        // A plan has no more bytes than this can tell.
+        self.start + self.segment.len()
     }
 }
 
