@@ -80,9 +80,9 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     counted("merge", 10, ALONE, |_| merging()),
     counted("keyfiles-1-host", 20, AMONG_THREADS, |_| keyfiles(1)),
     counted("keyfiles-100-hosts", 1, AMONG_THREADS, |_| keyfiles(100)),
-    counted("request-image-2KiB", 500, IN_TURNS, service::image_range),
-    counted("connection-image-2KiB", 1000, IN_TURNS, service::connection_range),
-    counted("request-infra-env", 500, AMONG_THREADS, service::infra_env),
+    counted("request-image-2KiB", 2500, IN_TURNS, service::image_range),
+    counted("connection-image-2KiB", 10_000, IN_TURNS, service::connection_range),
+    counted("request-infra-env", 1500, AMONG_THREADS, service::infra_env),
     counted("request-100-infra-envs", 10, ROW_BY_ROW, service::infra_envs),
 ];
 
