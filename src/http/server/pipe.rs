@@ -65,8 +65,8 @@ impl Filled {
         if filled.left == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(filled) }
     }
 
-    /// Sends them as far as a socket, which is one that does not wait, takes them. Gives the number of bytes, and whether it took all; the error of one that
-    /// takes none is [`WouldBlock`](io::ErrorKind::WouldBlock).
+    /// Sends them as far as a socket takes them, which has to be one that does not wait. Gives the number of bytes, and whether it
+    /// took all; the error of one that takes none is [`WouldBlock`](io::ErrorKind::WouldBlock).
     ///
     /// # Errors
     ///
