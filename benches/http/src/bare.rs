@@ -159,6 +159,7 @@ impl Served {
 struct Pipe {
     reader: PipeReader,
     writer: PipeWriter,
+    /// Where those go that a socket did not take.
     nowhere: File,
     len: usize,
 }
@@ -174,6 +175,9 @@ impl Pipe {
         let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX).min(self.len);
         let mut at = range.start;
         let filled = splice(file, Some(&mut at), &self.writer, None, len, SpliceFlags::NONBLOCK)?;
+        if filled == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
         let mut left = filled;
         let more =
             if range.start + (filled as u64) < range.end { SpliceFlags::MORE } else { SpliceFlags::empty() };
