@@ -9,7 +9,7 @@ use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::images::What;
@@ -17,6 +17,9 @@ use crate::images::library::{ImageState, State};
 
 /// The media type of what [`Metrics::text`] gives.
 pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Up to which seconds a time counts as which.
+const TIMES: [f64; 11] = [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
 
 /// All that is counted. Clones count together.
 #[derive(Clone, Debug)]
@@ -115,9 +118,8 @@ impl Area {
 
 impl Default for Metrics {
     fn default() -> Self {
-        /// From a tenth of a millisecond to six seconds.
         fn times() -> Histogram {
-            Histogram::new(exponential_buckets(0.0001, 3.0, 11))
+            Histogram::new(TIMES)
         }
         let requests = Family::<RequestLabels, Counter>::default();
         let head_seconds = Family::new_with_constructor(times as fn() -> Histogram);
