@@ -1,7 +1,8 @@
 //! Images in a bucket: of a server that speaks as much of S3 as it takes to read an object.
 
-use kindling::images::library::Library;
+use kindling::images::library::{Library, Trust};
 
+use crate::certificates::{of_an_authority, server_with};
 use crate::processes::{process, task};
 use crate::server::{Reply, Request, Server};
 use crate::support::{Place, image, os_image, other_image, soon};
@@ -14,6 +15,9 @@ async fn process_that_fetches() {
     let os_image = os_image(&task[1]);
     let mut settings = Place::new().settings();
     settings.directory = task[0].clone().into();
+    if let Some(certificates) = task.get(2) {
+        settings.trust = Trust::SystemAnd(certificates.into());
+    }
     let library = Library::open(settings, [os_image.clone()]).unwrap();
     match soon(library.base(&os_image)).await {
         Ok(base) => println!("ready {}", base.digest().unwrap()),
@@ -22,8 +26,11 @@ async fn process_that_fetches() {
 }
 
 fn fetched(place: &Place, server: &Server, key: &str) -> String {
-    let task = format!("{} s3://images/{key}", place.path().display());
-    let output = process("bucket::process_that_fetches", &task)
+    fetched_with(server, &format!("{} s3://images/{key}", place.path().display()))
+}
+
+fn fetched_with(server: &Server, task: &str) -> String {
+    let output = process("bucket::process_that_fetches", task)
         .env("S3_ENDPOINT_URL", server.url("").trim_end_matches('/'))
         .envs([
             ("AWS_ACCESS_KEY_ID", "anna"),
@@ -74,4 +81,18 @@ async fn an_object_that_is_replaced_meanwhile_is_fetched_from_the_start() {
     let told = fetched(&place, &server, "a.iso");
     assert!(told.contains("ready "), "{told}");
     place.assert_holds(other_image());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bucket_behind_a_certificate_that_signs_itself_is_trusted_where_it_is_given() {
+    let (server, pem) = server_with(of_an_authority("127.0.0.1"), None).await;
+    let place = Place::new();
+    let told = fetched(&place, &server, "a.iso");
+    assert!(told.contains("failed ") && told.contains("certificate"), "{told}");
+    let keys = Place::new();
+    let given = keys.write("ca.pem", pem.as_bytes());
+    let task = format!("{} s3://images/a.iso {}", place.path().display(), given.display());
+    let told = fetched_with(&server, &task);
+    assert!(told.contains("ready "), "{told}");
+    place.assert_holds(image());
 }

@@ -17,13 +17,13 @@ async fn server(name: &str, plain: Option<String>) -> (Server, String) {
 }
 
 /// A certificate as `openssl req -x509` makes it: also that of an authority.
-fn of_an_authority(name: &str) -> CertificateParams {
+pub(crate) fn of_an_authority(name: &str) -> CertificateParams {
     let mut params = CertificateParams::new([name.to_owned()]).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params
 }
 
-async fn server_with(params: CertificateParams, plain: Option<String>) -> (Server, String) {
+pub(crate) async fn server_with(params: CertificateParams, plain: Option<String>) -> (Server, String) {
     let key = rcgen::KeyPair::generate().unwrap();
     let certificate = params.self_signed(&key).unwrap();
     let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));

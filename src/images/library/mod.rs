@@ -296,7 +296,7 @@ fn slot(key: &Key, image: OsImage, shared: &Arc<Shared>, client: &Client) -> Res
     let location = Location::parse(&image.url)
         .map_err(|source| LibraryError::Location { image: key.to_string(), source })?;
     Ok(Slot {
-        remote: Remote::of(&location, client, &shared.settings)?,
+        remote: Remote::of(&location, client)?,
         shelf: Shelf::new(&shared.settings.directory, key),
         shared: Arc::clone(shared),
         known: watch::Sender::default(),

@@ -1,18 +1,16 @@
 //! Images in buckets that speak S3.
 
-use std::fs;
 use std::ops::Range;
 use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::aws::AmazonS3Builder;
 use object_store::path::Path;
-use object_store::{Certificate, ClientOptions, GetOptions, GetRange, GetResult, ObjectStore, RetryConfig};
+use object_store::{GetOptions, GetRange, GetResult, ObjectStore, RetryConfig};
 
-use super::{Body, Offer};
+use super::{Body, Client, Offer};
 use crate::images::library::error::{FetchError, LibraryError};
 use crate::images::library::record::{Origin, Validator};
-use crate::images::library::settings::{LibrarySettings, Trust};
 
 /// Short: the library tries again itself, and tells that it does.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -27,13 +25,13 @@ pub(in crate::images::library) struct Bucket {
 
 impl Bucket {
     /// An object of a bucket: with the credentials of the variables `AWS_*`, and at `S3_ENDPOINT_URL` if that is set.
-    pub(super) fn new(bucket: &str, key: &str, settings: &LibrarySettings) -> Result<Self, LibraryError> {
+    pub(super) fn new(bucket: &str, key: &str, client: &Client) -> Result<Self, LibraryError> {
         let failed = |error: object_store::Error| LibraryError::Client { source: error.into() };
         let retry = RetryConfig { max_retries: 1, retry_timeout: RETRY_TIMEOUT, ..RetryConfig::default() };
         let mut builder = AmazonS3Builder::from_env()
             .with_bucket_name(bucket)
             .with_retry(retry)
-            .with_client_options(options(settings)?);
+            .with_http_connector(client.clone());
         if let Ok(endpoint) = std::env::var("S3_ENDPOINT_URL") {
             builder = builder.with_allow_http(endpoint.starts_with("http://")).with_endpoint(endpoint);
         }
@@ -68,20 +66,6 @@ impl Bucket {
 
     async fn get(&self, options: GetOptions) -> Result<GetResult, FetchError> {
         self.objects.get_opts(&self.key, options).await.map_err(failed)
-    }
-}
-
-fn options(settings: &LibrarySettings) -> Result<ClientOptions, LibraryError> {
-    let options = ClientOptions::new().with_timeout_disabled().with_read_timeout(settings.stall);
-    match &settings.trust {
-        Trust::System => Ok(options),
-        Trust::DangerouslyAnybody => Ok(options.with_allow_invalid_certificates(true)),
-        Trust::SystemAnd(path) => {
-            let failed = |source| LibraryError::Certificates { path: path.clone(), source };
-            let pem = fs::read(path).map_err(|error| failed(error.into()))?;
-            let certificates = Certificate::from_pem_bundle(&pem).map_err(|error| failed(error.into()))?;
-            Ok(certificates.into_iter().fold(options, ClientOptions::with_root_certificate))
-        }
     }
 }
 

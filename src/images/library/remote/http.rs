@@ -6,6 +6,8 @@ use std::ops::Range;
 use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt};
+use object_store::ClientOptions;
+use object_store::client::{HttpClient, HttpConnector};
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, StatusCode, Url, redirect};
 
@@ -73,6 +75,14 @@ impl Client {
         let client = builder.build().map_err(|error| LibraryError::Client { source: error.into() })?;
         let query = settings.request_query.clone().into_iter().collect();
         Ok(Self { client, headers, query })
+    }
+}
+
+/// Buckets are asked with the same trust and patience, but without what the settings add to requests: they have credentials of
+/// their own.
+impl HttpConnector for Client {
+    fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
+        Ok(HttpClient::new(self.client.clone()))
     }
 }
 

@@ -12,7 +12,6 @@ use futures_util::stream::BoxStream;
 use super::error::{FetchError, LibraryError};
 use super::location::Location;
 use super::record::Origin;
-use super::settings::LibrarySettings;
 
 use bucket::Bucket;
 pub(super) use http::Client;
@@ -40,16 +39,10 @@ pub(super) struct Offer {
 
 impl Remote {
     /// The remote of a location; none for files of this machine.
-    pub(super) fn of(
-        location: &Location,
-        client: &Client,
-        settings: &LibrarySettings,
-    ) -> Result<Option<Self>, LibraryError> {
+    pub(super) fn of(location: &Location, client: &Client) -> Result<Option<Self>, LibraryError> {
         match location {
             Location::Http(url) => Ok(Some(Self::Server(Server::new(client.clone(), url.clone())))),
-            Location::Bucket { bucket, key } => {
-                Bucket::new(bucket, key, settings).map(Self::Bucket).map(Some)
-            }
+            Location::Bucket { bucket, key } => Bucket::new(bucket, key, client).map(Self::Bucket).map(Some),
             Location::File(_) => Ok(None),
         }
     }
