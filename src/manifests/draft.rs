@@ -106,7 +106,7 @@ impl Reader<'_> {
     fn draft(&mut self, over: &Draft) -> Draft {
         self.object.has_fields("spec", &FIELDS, &mut self.findings);
         self.object.has_fields("spec.proxy", &PROXY_FIELDS, &mut self.findings);
-        let has_cluster = self.is_reference("spec.clusterRef");
+        let is_cluster_sound = self.is_reference("spec.clusterRef");
         let mut draft = Draft {
             id: Some(self.id()),
             ssh_keys: self.text("spec.sshAuthorizedKey"),
@@ -128,7 +128,12 @@ impl Reader<'_> {
         }
         if over.version.is_none() {
             draft.version = self.text("spec.osImageVersion");
-            if draft.version.is_none() && has_cluster {
+            if draft.version.is_some() && self.object.get("spec.clusterRef").is_some() {
+                let message =
+                    "the service takes it beside spec.clusterRef only once that cluster is installed";
+                self.findings.warning(self.object.at("spec.osImageVersion"), message);
+            }
+            if draft.version.is_none() && is_cluster_sound {
                 (draft.version, draft.versionless) = self.release();
             }
         }

@@ -229,6 +229,19 @@ fn warnings_are_told_and_do_not_stop() {
 }
 
 #[test]
+fn a_version_beside_a_cluster_is_taken_with_a_word() {
+    let scratch = scratch("bonded");
+    let text = String::from_utf8(scratch.read("manifests/infraenv.yaml")).unwrap();
+    let both = text.replace("  clusterRef:\n", "  osImageVersion: \"4.18\"\n  clusterRef:\n");
+    scratch.write("manifests/infraenv.yaml", both);
+    let output = create(&scratch, &["--full", "full.iso"]);
+    let told = "manifests/infraenv.yaml:7: spec.osImageVersion: warning: the service takes it beside spec.clusterRef only once \
+                that cluster is installed\n";
+    assert_eq!(output.stderr, told);
+    output.success();
+}
+
+#[test]
 fn fields_that_nobody_reads_are_told_of_wherever_they_stand() {
     let change = |site: &str, file: &str, from: &str, to: &str| {
         let scratch = scratch(site);
