@@ -407,8 +407,12 @@ pub fn rootfs_argument(url: &str) -> Result<String> {
     if url.contains(['"', '\\', '$']) {
         return refused("GRUB interprets \" \\ and $ even between quotes");
     }
-    if !["http://", "https://", "tftp://"].iter().any(|scheme| url.starts_with(scheme)) {
+    let Some(place) = ["http://", "https://", "tftp://"].iter().find_map(|scheme| url.strip_prefix(scheme))
+    else {
         return refused("the live system fetches http:, https: and tftp: URLs only");
+    };
+    if place.is_empty() || place.starts_with(['/', '?', '#']) {
+        return refused("no host stands behind its scheme");
     }
     let quote = if url.contains(['{', '}', '|', '&', ';', '<', '>', '\'']) { "\"" } else { "" };
     Ok(format!("{ROOTFS_URL}{quote}{url}{quote}"))
@@ -435,6 +439,9 @@ mod tests {
             "http://h/\\",
             "http://h/\n",
             "ftp://h",
+            "http://",
+            "https:///rootfs.img",
+            "tftp://?h",
         ] {
             assert!(matches!(rootfs_argument(url), Err(Error::Refused { .. })), "{url:?}");
         }
