@@ -122,7 +122,7 @@ impl Doctor {
             Ok(report) => report,
             Err(
                 error @ (DoctorError::Url { .. } | DoctorError::Scheme { .. } | DoctorError::TooLong { .. }),
-            ) => clap::Command::new("kindling doctor").error(ErrorKind::ValueValidation, error).exit(),
+            ) => refuse(error),
             Err(error) => return Err(error.into()),
         };
         if !self.clients.is_empty() {

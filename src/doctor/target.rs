@@ -32,7 +32,12 @@ impl Target {
         if text.len() > MAX_URL {
             return Err(DoctorError::TooLong { len: text.len(), most: MAX_URL });
         }
-        let url = Url::parse(text).map_err(|error| DoctorError::Url { reason: error.to_string() })?;
+        let url = Url::parse(text).map_err(|error| DoctorError::Url {
+            reason: match text.contains("://") {
+                true => error.to_string(),
+                false => "it does not begin as http://192.0.2.1/image.iso does".to_owned(),
+            },
+        })?;
         Self::new(url, text.chars().count())
     }
 
@@ -172,7 +177,7 @@ mod tests {
     #[test]
     fn what_is_no_url_of_a_server_is_refused() {
         for (url, reason) in [
-            ("a.iso", "relative URL"),
+            ("a.iso", "does not begin as http:"),
             ("ftp://host/a.iso", "ftp"),
             ("http://", "empty host"),
             (&format!("http://host/{}", "a".repeat(70_000)), "70012"),
