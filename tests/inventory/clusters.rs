@@ -712,6 +712,6 @@ fn secrets_end_with_their_cluster() {
         let request = service.request(Method::GET, &path(&made)).header("get_unregistered_clusters", "true");
         let shown = send(request).await.expect(200);
         assert_eq!((&shown["name"], &shown["https_proxy"]), (&made["name"], &made["https_proxy"]));
-        assert_eq!(shown["http_proxy"], "http://10.0.0.1:3128");
+        assert_eq!(shown["http_proxy"], "http://*****@10.0.0.1:3128");
     });
 }

@@ -18,6 +18,7 @@ mod rules;
 mod topology;
 
 use axum::http::StatusCode;
+use ignition::discovery::masked_url;
 use uuid::Uuid;
 
 pub use defaults::ClusterDefaults;
@@ -31,7 +32,6 @@ pub(crate) use routes::routes;
 
 use super::id::ClusterId;
 use super::infra_env::NOT_FOUND;
-use super::rules::without_password;
 use super::store::{Change, Filter, Kind, Record, Stored};
 use super::time::Micros;
 use super::{Inventory, Refusal, Secret, logs};
@@ -228,8 +228,8 @@ fn deleted(record: ClusterRecord) -> ClusterRecord {
         api_vips: Vec::new(),
         ingress_vips: Vec::new(),
         olm_operators: Vec::new(),
-        http_proxy: without_password(&record.spec.http_proxy),
-        https_proxy: without_password(&record.spec.https_proxy),
+        http_proxy: masked_url(&record.spec.http_proxy),
+        https_proxy: masked_url(&record.spec.https_proxy),
         pull_secret: Secret::default(),
         ..record.spec
     };

@@ -1,12 +1,12 @@
 //! What is told of infra-envs.
 
+use ignition::discovery::masked_url;
 use ignition::network::check::Finding;
 
 use super::record::InfraEnvRecord;
 use crate::inventory::Refusal;
 use crate::inventory::event::{Event, Severity};
 use crate::inventory::id::InfraEnvId;
-use crate::inventory::rules::without_password;
 
 pub(super) fn registered(record: &InfraEnvRecord) -> Event {
     Event::now("infra_env_registered", Severity::Info, "Registered infra env")
@@ -32,7 +32,7 @@ pub(super) fn deregister_failed(id: InfraEnvId, refusal: &Refusal) -> Event {
 
 pub(super) fn image_updated(record: &InfraEnvRecord) -> Event {
     let proxy = record.image.proxy.http_proxy.as_deref().filter(|url| !url.is_empty());
-    let proxy = proxy.map(|url| format!("proxy URL is \"{}\", ", without_password(url))).unwrap_or_default();
+    let proxy = proxy.map(|url| format!("proxy URL is \"{}\", ", masked_url(url))).unwrap_or_default();
     let has_key = if record.image.ssh_authorized_key.is_empty() { "is not set" } else { "is set" };
     let details = format!("{proxy}Image type is \"{}\", SSH public key {has_key}", record.image.image_type);
     Event::now("image_info_updated", Severity::Info, format!("Updated image information ({details})"))

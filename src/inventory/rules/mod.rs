@@ -7,6 +7,6 @@ mod pull_secret;
 mod ssh_key;
 
 pub(crate) use ntp::check_ntp_sources;
-pub(crate) use proxy::{check_proxies, without_password};
+pub(crate) use proxy::check_proxies;
 pub(crate) use pull_secret::{RequiredRegistries, check_pull_secret};
 pub(crate) use ssh_key::check_ssh_keys;
