@@ -17,6 +17,7 @@
 //! The folder `examples` has a program for each.
 
 pub mod boot_test;
+mod bucket;
 pub mod cli;
 pub mod customize;
 pub mod discovery;

@@ -16,12 +16,13 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures_util::stream::BoxStream;
 use futures_util::{Stream, StreamExt, TryStreamExt};
-use object_store::aws::AmazonS3Builder;
 use object_store::buffered::BufWriter;
 use object_store::local::LocalFileSystem;
 use object_store::prefix::PrefixStore;
 use object_store::{ObjectStore, ObjectStoreExt, RetryConfig};
 use tokio::io::AsyncWriteExt;
+
+use crate::bucket;
 
 /// What is longer goes to the store in parts of this length, two at a time: the least that S3 takes is 5 MiB.
 const PART_LEN: usize = 8 << 20;
@@ -232,15 +233,11 @@ impl FileStore {
     fn in_bucket(place: &str) -> Result<Self, FileError> {
         let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
         let retry = RetryConfig { retry_timeout: RETRY_TIMEOUT, ..RetryConfig::default() };
-        let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retry);
-        if let Ok(endpoint) = std::env::var("S3_ENDPOINT_URL") {
-            builder = builder.with_allow_http(endpoint.starts_with("http://")).with_endpoint(endpoint);
-        }
         let failed = |source: object_store::Error| FileError::Open {
             place: format!("s3://{place}"),
             source: source.into(),
         };
-        let objects = builder.build().map_err(failed)?;
+        let objects = bucket::from_env(bucket).with_retry(retry).build().map_err(failed)?;
         let prefix = prefix.trim_matches('/');
         if prefix.is_empty() {
             return Ok(Self { objects: Arc::new(objects) });

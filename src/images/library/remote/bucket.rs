@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt};
-use object_store::aws::AmazonS3Builder;
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, GetResult, ObjectStore, RetryConfig};
 
 use super::{Body, Client, Offer};
+use crate::bucket;
 use crate::images::library::error::{FetchError, LibraryError};
 use crate::images::library::record::{Origin, Validator};
 
@@ -24,17 +24,11 @@ pub(in crate::images::library) struct Bucket {
 }
 
 impl Bucket {
-    /// An object of a bucket: with the credentials of the variables `AWS_*`, and at `S3_ENDPOINT_URL` if that is set.
+    /// An object of a bucket, as the [environment](bucket::from_env) describes it.
     pub(super) fn new(bucket: &str, key: &str, client: &Client) -> Result<Self, LibraryError> {
         let failed = |error: object_store::Error| LibraryError::Client { source: error.into() };
         let retry = RetryConfig { max_retries: 1, retry_timeout: RETRY_TIMEOUT, ..RetryConfig::default() };
-        let mut builder = AmazonS3Builder::from_env()
-            .with_bucket_name(bucket)
-            .with_retry(retry)
-            .with_http_connector(client.clone());
-        if let Ok(endpoint) = std::env::var("S3_ENDPOINT_URL") {
-            builder = builder.with_allow_http(endpoint.starts_with("http://")).with_endpoint(endpoint);
-        }
+        let builder = bucket::from_env(bucket).with_retry(retry).with_http_connector(client.clone());
         let objects = Box::new(builder.build().map_err(failed)?);
         Ok(Self { objects, key: Path::from(key), url: format!("s3://{bucket}/{key}") })
     }
