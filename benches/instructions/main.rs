@@ -24,8 +24,12 @@ mod setups;
 
 use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode};
+use std::num::NonZero;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use baseline::{Baseline, Cost, Counted};
 use operations::{OPERATIONS, Operation};
@@ -113,54 +117,54 @@ fn run(folder: &Path, operation: Operation, times: usize) {
     }
 }
 
+/// Counts operations, one on each processor.
 fn count(operations: &[Operation]) -> Vec<Counted> {
     let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     operations::prepare(folder.path());
-    let mut counted = Vec::new();
-    for operation in operations {
-        let (often, seldom) = (operation.times * 3, operation.times);
-        // There are two processors on small machines.
-        let [mut more, mut less] =
-            [often, seldom].map(|times| Counter::start(folder.path(), operation, times));
-        let (more, less) = (more.finish(), less.finish());
-        let each = |more: u64, less: u64| {
-            let times = u64::try_from(often - seldom).unwrap();
-            (more.saturating_sub(less) + times / 2) / times
-        };
-        let cost = Cost {
-            instructions: each(more.instructions, less.instructions),
-            calls: each(more.calls, less.calls),
-        };
-        println!(
-            "{:<24} {:>10} instructions {:>6} system calls",
-            operation.name, cost.instructions, cost.calls
-        );
-        counted.push(Counted { name: operation.name.to_owned(), cost, tolerance: operation.tolerance });
-    }
-    counted
+    let next = AtomicUsize::new(0);
+    let counted: Vec<OnceLock<Counted>> = operations.iter().map(|_| OnceLock::new()).collect();
+    let work = || {
+        let next = || next.fetch_add(1, Ordering::Relaxed);
+        while let Some((operation, place)) =
+            Some(next()).and_then(|at| operations.get(at).zip(counted.get(at)))
+        {
+            place.set(counted_one(folder.path(), operation)).unwrap();
+        }
+    };
+    thread::scope(|scope| {
+        let count = thread::available_parallelism().map_or(1, NonZero::get);
+        (0..count).for_each(|_| _ = scope.spawn(work));
+    });
+    counted.into_iter().map(|one| one.into_inner().unwrap()).collect()
 }
 
-/// A process whose instructions are counted.
-struct Counter {
-    child: Child,
-    report: PathBuf,
+fn counted_one(folder: &Path, operation: &Operation) -> Counted {
+    let (often, seldom) = (operation.times * 3, operation.times);
+    let [more, less] = [often, seldom].map(|times| costs(folder, operation, times));
+    let each = |more: u64, less: u64| {
+        let times = u64::try_from(often - seldom).unwrap();
+        (more.saturating_sub(less) + times / 2) / times
+    };
+    let cost = Cost {
+        instructions: each(more.instructions, less.instructions),
+        calls: each(more.calls, less.calls),
+    };
+    println!("{:<24} {:>10} instructions {:>6} system calls", operation.name, cost.instructions, cost.calls);
+    Counted { name: operation.name.to_owned(), cost, tolerance: operation.tolerance }
 }
 
-impl Counter {
-    fn start(folder: &Path, operation: &Operation, times: usize) -> Self {
-        let report = folder.join(format!("callgrind.{}.{times}", operation.name));
-        let mut command = Command::new("valgrind");
-        command.args(["--quiet", "--tool=callgrind", "--collect-systime=yes"]);
-        command.arg(format!("--callgrind-out-file={}", report.display())).arg(env::current_exe().unwrap());
-        command.arg(RUN).arg(folder).arg(operation.name).arg(times.to_string());
-        Self { child: command.spawn().unwrap(), report }
-    }
-
-    fn finish(&mut self) -> Cost {
-        assert!(self.child.wait().unwrap().success(), "{} was not made", self.report.display());
-        let report = fs::read_to_string(&self.report).unwrap();
-        read(&report).unwrap_or_else(|| panic!("{}: no totals", self.report.display()))
-    }
+/// What a process costs that does an operation so often.
+fn costs(folder: &Path, operation: &Operation, times: usize) -> Cost {
+    let report = folder.join(format!("callgrind.{}.{times}", operation.name));
+    let mut command = Command::new("valgrind");
+    command.args(["--quiet", "--tool=callgrind", "--collect-systime=yes"]);
+    command.arg(format!("--callgrind-out-file={}", report.display())).arg(env::current_exe().unwrap());
+    command.arg(RUN).arg(folder).arg(operation.name).arg(times.to_string());
+    // Valgrind does not know every call, and says so each time.
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{} was not made:\n{said}", report.display());
+    read(&fs::read_to_string(&report).unwrap()).unwrap_or_else(|| panic!("{}: no totals", report.display()))
 }
 
 /// The totals of a report of callgrind: each is of the event that has the same place in the line of events.
