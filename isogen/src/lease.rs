@@ -6,8 +6,7 @@
 //! It takes a file of the caller's own, or the capability `CAP_LEASE`, and one that nobody has open for writing.
 //!
 //! A lease is what makes it safe to have the kernel send pages of a file in the place of copies: pages that wait in a socket are still
-//! the file's. [`unsent`] tells when none wait any more. Both are calls that no library below has a safe form of; beside the
-//! [mapping](crate::map), they are the only `unsafe` in the workspace.
+//! the file's. [`unsent`] tells when none wait any more. Both are calls that no library below has a safe form of.
 
 #![allow(unsafe_code)]
 

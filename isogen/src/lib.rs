@@ -27,6 +27,7 @@
 mod areas;
 mod base;
 mod bytes_at;
+mod cached;
 pub mod diff;
 mod digest;
 mod edits;

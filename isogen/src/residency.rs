@@ -2,9 +2,9 @@
 //! what it was.
 //!
 //! Who hands [mapped](Source::mapped) bytes to the kernel waits inside the write for pages that are on disk, and with it
-//! everything else on that thread. [`Source::residency`] asks before: it reads one byte of every [`STEP`] with
-//! `RWF_NOWAIT`, which gives up where it would have to wait. What was found in memory is remembered for some seconds, so
-//! that bytes which many ask for cost one look at a table.
+//! everything else on that thread. [`Source::residency`] asks before: whether all of a MiB is in memory, where the kernel
+//! tells that in one go; else it reads one byte of every [`STEP`] with `RWF_NOWAIT`, which gives up where it would have to
+//! wait. What was found in memory is remembered for some seconds, so that bytes which many ask for cost one look at a table.
 
 use std::io::{self, IoSliceMut};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Advice, AtFlags, FileType, StatxFlags, fadvise, statx};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
+use crate::cached::has_pages;
 use crate::{Extent, Result, Source};
 
 /// How many bytes one probe speaks for. The kernel reads files ahead by this much or more, and drops them as it read them.
@@ -69,7 +70,7 @@ impl Source {
             let step = at / STEP;
             let end = step.saturating_add(1).saturating_mul(STEP).min(self.len());
             let last = end.min(extent.end()).saturating_sub(1);
-            if !seen.has(step, age) {
+            if !seen.has(step, age) && !self.finds_neighbours(step, age)? {
                 // What was read from its start on may be in memory up to some byte only: the last one tells of all.
                 if self.probe(end.saturating_sub(1))? == Residency::InMemory {
                     seen.add(step, age);
@@ -80,6 +81,22 @@ impl Source {
             at = end;
         }
         Ok(Residency::InMemory)
+    }
+
+    /// Whether a step was found in memory with all others of its entry in the table, unless something is known of one of them: who
+    /// has seen that not all are there asks for each.
+    fn finds_neighbours(&self, step: u64, age: u16) -> io::Result<bool> {
+        let (seen, first) = (self.seen(), step / STEPS * STEPS);
+        let Some(file) = self.as_file().filter(|_| seen.is_new(step, age)) else { return Ok(false) };
+        let (start, end) =
+            (first.saturating_mul(STEP), first.saturating_add(STEPS).saturating_mul(STEP).min(self.len()));
+        let Some(extent) = Extent::new(start, end.saturating_sub(start)) else { return Ok(false) };
+        // The pages that are still coming are those at its end: what is read ahead comes in order.
+        let are_there = has_pages(file, extent) && self.probe(end.saturating_sub(1))? == Residency::InMemory;
+        if are_there {
+            seen.add_all(step, age);
+        }
+        Ok(are_there)
     }
 
     /// Brings bytes into memory, and what else is in their [steps](STEP). Waits for the disk.
@@ -213,6 +230,21 @@ impl Seen {
         value & bit != 0 && (written == u32::from(age) || written + 1 == u32::from(age))
     }
 
+    /// Whether nothing is known of a step, nor of those that it shares its entry with.
+    fn is_new(&self, step: u64, age: u16) -> bool {
+        self.entry(step).is_some_and(|(entry, _)| {
+            let written = entry.load(Ordering::Relaxed) >> 16;
+            written != u32::from(age) && written + 1 != u32::from(age)
+        })
+    }
+
+    /// Adds a step and all that it shares its entry with.
+    fn add_all(&self, step: u64, age: u16) {
+        if let Some((entry, _)) = self.entry(step) {
+            entry.store(u32::from(age) << 16 | 0xffff, Ordering::Relaxed);
+        }
+    }
+
     /// Two that add at once may lose a step, which costs a probe more.
     fn add(&self, step: u64, age: u16) {
         let Some((entry, bit)) = self.entry(step) else {
@@ -264,6 +296,23 @@ mod tests {
     }
 
     #[test]
+    fn one_look_tells_of_all_that_share_an_entry() {
+        let len = (STEPS + 4) * STEP;
+        let (file, source) = source(len);
+        file.read_exact_at(&mut vec![0; usize::try_from(len).unwrap()], 0).unwrap();
+        if !has_pages(&file, extent(0, len)) {
+            eprintln!("SKIPPED: this kernel or file system does not tell");
+            return;
+        }
+        assert_eq!(source.residency(extent(3 * STEP, 1)).unwrap(), Residency::InMemory);
+        let known = |step| source.seen().has(step, source.seen().age());
+        assert!((0..STEPS).all(known) && !known(STEPS));
+        // The entry of the end is shorter.
+        assert_eq!(source.residency(extent(len - 1, 1)).unwrap(), Residency::InMemory);
+        assert!((0..STEPS + 4).all(known));
+    }
+
+    #[test]
     fn what_was_dropped_is_on_disk() {
         const TMPFS: u64 = 0x0102_1994;
         let file = tempfile::tempfile().unwrap();
@@ -299,6 +348,9 @@ mod tests {
         }
         assert!(seen.has(0, age) && seen.has(15, age) && seen.has(16, age));
         assert!(!seen.has(1, age) && !seen.has(17, age));
+        assert!(!seen.is_new(1, age) && !seen.is_new(17, age));
+        seen.add_all(17, age);
+        assert!((16..20).all(|step| seen.has(step, age)) && !seen.has(1, age));
         // What is past the table is never known.
         seen.add(100, age);
         assert!(!seen.has(100, age));
@@ -310,6 +362,7 @@ mod tests {
         seen.add(0, 7);
         assert!(seen.has(0, 7) && seen.has(0, 8));
         assert!(!seen.has(0, 9) && !seen.has(0, 6));
+        assert!(seen.is_new(0, 9) && !seen.is_new(0, 8));
         assert!(seen.age() >= 2, "an empty entry would be a young one");
     }
 
