@@ -27,8 +27,7 @@ use std::fs;
 use std::num::NonZero;
 use std::path::Path;
 use std::process::{Command, ExitCode};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::thread;
 
 use baseline::{Baseline, Cost, Counted};
@@ -121,13 +120,11 @@ fn run(folder: &Path, operation: Operation, times: usize) {
 fn count(operations: &[Operation]) -> Vec<Counted> {
     let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     operations::prepare(folder.path());
-    let next = AtomicUsize::new(0);
     let counted: Vec<OnceLock<Counted>> = operations.iter().map(|_| OnceLock::new()).collect();
+    let turns = Mutex::new(operations.iter().zip(&counted));
+    let next = || turns.lock().unwrap().next();
     let work = || {
-        let next = || next.fetch_add(1, Ordering::Relaxed);
-        while let Some((operation, place)) =
-            Some(next()).and_then(|at| operations.get(at).zip(counted.get(at)))
-        {
+        while let Some((operation, place)) = next() {
             place.set(counted_one(folder.path(), operation)).unwrap();
         }
     };

@@ -198,7 +198,7 @@ impl fmt::Debug for OpenFile {
 
 impl FileStore {
     /// A store in a directory, or, for `s3://BUCKET/PREFIX`, in a bucket: with the credentials of the variables `AWS_*`,
-    /// and at `S3_ENDPOINT_URL` if that is set.
+    /// at `S3_ENDPOINT_URL` if that is set, and with the certificates of `SSL_CERT_FILE` in the place of the system's.
     ///
     /// An upload that is given up leaves its parts in a bucket if the process dies; a rule of the bucket should end
     /// incomplete uploads.
