@@ -2,9 +2,9 @@
 //! what it was.
 //!
 //! Who hands [mapped](Source::mapped) bytes to the kernel waits inside the write for pages that are on disk, and with it
-//! everything else on that thread. [`Source::residency`] asks before: whether all of a MiB is in memory, where the kernel
-//! tells that in one go; else it reads one byte of every [`STEP`] with `RWF_NOWAIT`, which gives up where it would have to
-//! wait. What was found in memory is remembered for some seconds, so that bytes which many ask for cost one look at a table.
+//! everything else on that thread. [`Source::residency`] asks before: it reads one byte of every [`STEP`] with
+//! `RWF_NOWAIT`, which gives up where it would have to wait; of a whole MiB it asks for all pages at once, where the kernel
+//! tells. What was found in memory is remembered for some seconds, so that bytes which many ask for cost one look at a table.
 
 use std::io::{self, IoSliceMut};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -70,7 +70,7 @@ impl Source {
             let step = at / STEP;
             let end = step.saturating_add(1).saturating_mul(STEP).min(self.len());
             let last = end.min(extent.end()).saturating_sub(1);
-            if !seen.has(step, age) && !self.finds_neighbours(step, age)? {
+            if !seen.has(step, age) && !self.finds_all(extent, step, age)? {
                 // What was read from its start on may be in memory up to some byte only: the last one tells of all.
                 if self.probe(end.saturating_sub(1))? == Residency::InMemory {
                     seen.add(step, age);
@@ -83,16 +83,17 @@ impl Source {
         Ok(Residency::InMemory)
     }
 
-    /// Whether a step was found in memory with all others of its entry in the table, unless something is known of one of them: who
-    /// has seen that not all are there asks for each.
-    fn finds_neighbours(&self, step: u64, age: u16) -> io::Result<bool> {
+    /// Whether a step was found in memory with all that it shares its entry with, where all of them are asked for and nothing is
+    /// known of any. For fewer bytes it would take longer: the kernel looks at each page, and most are not in the caches.
+    fn finds_all(&self, extent: Extent, step: u64, age: u16) -> io::Result<bool> {
         let (seen, first) = (self.seen(), step / STEPS * STEPS);
-        let Some(file) = self.as_file().filter(|_| seen.is_new(step, age)) else { return Ok(false) };
-        let (start, end) =
-            (first.saturating_mul(STEP), first.saturating_add(STEPS).saturating_mul(STEP).min(self.len()));
-        let Some(extent) = Extent::new(start, end.saturating_sub(start)) else { return Ok(false) };
+        let start = first.saturating_mul(STEP);
+        let end = first.saturating_add(STEPS).saturating_mul(STEP).min(self.len());
+        let is_wanted = extent.offset() <= start && end <= extent.end() && seen.is_new(step, age);
+        let Some(file) = self.as_file().filter(|_| is_wanted) else { return Ok(false) };
+        let Some(all) = Extent::new(start, end.saturating_sub(start)) else { return Ok(false) };
         // The pages that are still coming are those at its end: what is read ahead comes in order.
-        let are_there = has_pages(file, extent) && self.probe(end.saturating_sub(1))? == Residency::InMemory;
+        let are_there = has_pages(file, all) && self.probe(end.saturating_sub(1))? == Residency::InMemory;
         if are_there {
             seen.add_all(step, age);
         }
@@ -304,11 +305,17 @@ mod tests {
             eprintln!("SKIPPED: this kernel or file system does not tell");
             return;
         }
-        assert_eq!(source.residency(extent(3 * STEP, 1)).unwrap(), Residency::InMemory);
-        let known = |step| source.seen().has(step, source.seen().age());
+        let seen = source.seen();
+        let finds_all = |offset, len, step| source.finds_all(extent(offset, len), step, seen.age()).unwrap();
+        assert!(
+            !finds_all(1, STEPS * STEP, 0) && !finds_all(0, STEPS * STEP - 1, 0),
+            "a part of it is asked for"
+        );
+        assert!(finds_all(0, STEPS * STEP, 3));
+        let known = |step| seen.has(step, seen.age());
         assert!((0..STEPS).all(known) && !known(STEPS));
         // The entry of the end is shorter.
-        assert_eq!(source.residency(extent(len - 1, 1)).unwrap(), Residency::InMemory);
+        assert_eq!(source.residency(extent(0, len)).unwrap(), Residency::InMemory);
         assert!((0..STEPS + 4).all(known));
     }
 
