@@ -227,16 +227,12 @@ impl Seen {
             return false;
         };
         let value = entry.load(Ordering::Relaxed);
-        let written = value >> 16;
-        value & bit != 0 && (written == u32::from(age) || written + 1 == u32::from(age))
+        value & bit != 0 && is_believed(value, age)
     }
 
     /// Whether nothing is known of a step, nor of those that it shares its entry with.
     fn is_new(&self, step: u64, age: u16) -> bool {
-        self.entry(step).is_some_and(|(entry, _)| {
-            let written = entry.load(Ordering::Relaxed) >> 16;
-            written != u32::from(age) && written + 1 != u32::from(age)
-        })
+        self.entry(step).is_some_and(|(entry, _)| !is_believed(entry.load(Ordering::Relaxed), age))
     }
 
     /// Adds a step and all that it shares its entry with.
@@ -263,6 +259,12 @@ impl Seen {
         let entry = self.entries.get(usize::try_from(step / STEPS).ok()?)?;
         Some((entry, 1 << (step % STEPS)))
     }
+}
+
+/// Whether what an entry says is not too old.
+fn is_believed(entry: u32, age: u16) -> bool {
+    let written = entry >> 16;
+    written == u32::from(age) || written + 1 == u32::from(age)
 }
 
 #[cfg(test)]
