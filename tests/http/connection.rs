@@ -33,6 +33,11 @@ impl Connection {
         Self { stream: BufReader::new(stream) }
     }
 
+    /// What the kernel knows of it.
+    pub(crate) fn stream(&self) -> &TcpStream {
+        self.stream.get_ref()
+    }
+
     /// Writes bytes as they are.
     pub(crate) fn write(&mut self, text: impl AsRef<[u8]>) {
         self.stream.get_mut().write_all(text.as_ref()).unwrap();

@@ -21,7 +21,7 @@ use isogen::Source;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::fs::sendfile;
-use rustix::net::{SendFlags, send};
+use rustix::net::{SendFlags, send, sockopt};
 use rustix::pipe::{SpliceFlags, splice};
 
 /// The longest request.
@@ -30,6 +30,8 @@ const MAX_REQUEST: usize = 4 << 10;
 const WRITE_LEN: u64 = 4 << 20;
 const SENDFILE_LEN: u64 = 2 << 20;
 const PIPE_LEN: usize = 1 << 20;
+/// Longer answers are sent in full packets only, where pages are: to say so takes two more calls.
+const CORK_LEN: u64 = 64 << 10;
 /// What an event loop calls the bell that new connections ring; the number of no connection.
 const BELL: u64 = u64::MAX;
 /// What answers with an image tell of it, as long as it is there: longer heads take more of the kernel, beyond their copy.
@@ -283,6 +285,7 @@ impl Loop {
                 request: Vec::new(),
                 head: Vec::new(),
                 rest: 0..0,
+                is_corked: false,
             }));
         }
         Ok(())
@@ -308,6 +311,7 @@ struct Connection {
     /// What is not sent yet.
     head: Vec<u8>,
     rest: Range<u64>,
+    is_corked: bool,
 }
 
 impl Connection {
@@ -324,8 +328,15 @@ impl Connection {
                 return Ok(len == piece.len());
             }
             self.answer(served.total())?;
+            self.is_corked = served.way != Way::Writes && self.rest.end - self.rest.start > CORK_LEN;
+            if self.is_corked {
+                sockopt::set_tcp_cork(&self.socket, true)?;
+            }
         }
         let took_all = served.send((&self.socket, pipe), &mut self.head, &mut self.rest)?;
+        if self.is_corked && self.rest.is_empty() {
+            sockopt::set_tcp_cork(&self.socket, false)?;
+        }
         Ok(took_all && !self.rest.is_empty())
     }
 

@@ -135,7 +135,12 @@ where
         let Some(body) = &mut self.body else { return Poll::Ready(Ok(())) };
         while !(self.head.is_empty() && self.bytes.is_empty() && body.is_end_stream()) {
             if self.bytes.is_empty() && !body.is_end_stream() {
-                let frame = ready!(Pin::new(&mut *body).poll_frame(context)).transpose()?;
+                let Poll::Ready(frame) = Pin::new(&mut *body).poll_frame(context) else {
+                    // What was written is not to wait for what is not there yet.
+                    ready!(Pin::new(&mut self.stream).poll_flush(context))?;
+                    return Poll::Pending;
+                };
+                let frame = frame.transpose()?;
                 self.bytes = frame.and_then(|frame| frame.into_data().ok()).unwrap_or_default();
             }
             let slices = [IoSlice::new(&self.head), IoSlice::new(&self.bytes)];
@@ -222,16 +227,18 @@ where
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
+    use std::pin::pin;
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
+    use futures_util::FutureExt;
     use hyper::body::{Frame, SizeHint};
     use hyper::server::conn::http1;
     use hyper::service::service_fn;
     use hyper::{Response, StatusCode};
     use hyper_util::rt::TokioIo;
     use proptest::prelude::*;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, BufWriter, DuplexStream, duplex};
     use tokio::sync::Semaphore;
     use tokio::task::JoinHandle;
 
@@ -331,7 +338,7 @@ mod tests {
             });
             let mut http = http1::Builder::new();
             http.auto_date_header(false).half_close(true);
-            let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
+            let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
             tokio::select! {
                 _ = connection.as_mut() => return,
                 _ = ended.acquire() => connection.as_mut().graceful_shutdown(),
@@ -470,6 +477,28 @@ mod tests {
         let (text, heard) = served.rest().await;
         assert!(text.ends_with("\r\n\r\nAB"), "{text}");
         assert!(heard.is_empty());
+    }
+
+    /// A stream may keep what it is given until it is flushed.
+    #[tokio::test]
+    async fn what_is_there_does_not_wait_for_what_is_not() {
+        let (mut client, stream) = duplex(1 << 10);
+        let permits = Arc::new(Semaphore::new(1));
+        let answer = |_: (&str, &[u8]), head: &mut Vec<u8>| {
+            head.extend_from_slice(b"HEAD");
+            Some(Frames::new(&permits))
+        };
+        let mut bypass = Bypass::new(BufWriter::new(stream), answer, Progress::new());
+        client.write_all(KNOWN.as_bytes()).await.unwrap();
+        let mut read = [0; 200];
+        let mut reading = pin!(bypass.read(&mut read));
+        for text in ["HEADA", "B"] {
+            assert!(reading.as_mut().now_or_never().is_none());
+            let mut sent = vec![0; text.len()];
+            client.read_exact(&mut sent).now_or_never().unwrap().unwrap();
+            assert_eq!(sent, text.as_bytes());
+            permits.add_permits(1);
+        }
     }
 
     #[tokio::test]

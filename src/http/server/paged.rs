@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use isogen::lease::unsent;
 use isogen::map::file_behind;
-use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg, sockopt};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
@@ -33,6 +33,8 @@ pub(super) struct Paged {
     borrowed: Option<Borrowed>,
     /// How much it took of what it was given last: to fill a pipe takes time as well.
     room: usize,
+    /// Whether the last bytes wait for more, until a packet is full, or [let go](Self::uncork).
+    is_corked: bool,
     closing: Option<Closing>,
 }
 
@@ -45,7 +47,7 @@ struct Closing {
 
 impl Paged {
     pub(super) fn new(socket: Socket, lending: Option<Lending>) -> Self {
-        Self { socket, lending, borrowed: None, room: PIPE_LEN / 4, closing: None }
+        Self { socket, lending, borrowed: None, room: PIPE_LEN / 4, is_corked: false, closing: None }
     }
 
     /// Fails where pages are called in that are on their way. Whoever has sent all of them goes on.
@@ -69,6 +71,23 @@ impl Paged {
             self.borrowed = None;
         }
         (len > 0).then_some(len)
+    }
+
+    /// Sends full packets only from now on: what is left over of some pages waits for the next ones. Without, each time the client says
+    /// what it has, that is a packet of its own, and a stream takes twice as many.
+    fn cork(&mut self) {
+        if let (false, Socket::Tcp(socket)) = (self.is_corked, &self.socket) {
+            self.is_corked = sockopt::set_tcp_cork(socket, true).is_ok();
+        }
+    }
+
+    /// Sends what waited for more.
+    fn uncork(&mut self) -> io::Result<()> {
+        if let (true, Socket::Tcp(socket)) = (self.is_corked, &self.socket) {
+            sockopt::set_tcp_cork(socket, false)?;
+            self.is_corked = false;
+        }
+        Ok(())
     }
 
     /// The pages behind bytes, where they may be sent.
@@ -134,6 +153,9 @@ impl AsyncWrite for Paged {
             let bytes = rest.first()?;
             Some((copies, this.pages(bytes, context)?, bytes.len()))
         });
+        if pages.as_ref().is_some_and(|(_, _, len)| *len > LEAST) {
+            this.cork();
+        }
         let (Socket::Tcp(socket), Some((copies, (file, offset), len))) = (&this.socket, pages) else {
             return Pin::new(&mut this.socket).poll_write_vectored(context, slices);
         };
@@ -169,6 +191,7 @@ impl AsyncWrite for Paged {
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         this.check()?;
+        this.uncork()?;
         Pin::new(&mut this.socket).poll_flush(context)
     }
 
@@ -215,6 +238,41 @@ impl Drop for Paged {
     fn drop(&mut self) {
         if self.unsent().is_some() {
             self.forget_unsent();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use isogen::Source;
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A client would get what waits as well, a fifth of a second later.
+    #[tokio::test]
+    async fn what_is_flushed_does_not_wait_for_more() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(1 << 20).unwrap();
+        // What somebody may write to is not lent.
+        let path = file.into_temp_path();
+        let mapped = Source::open(&path).unwrap().mapped().unwrap();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let socket = Socket::Tcp(listener.accept().await.unwrap().0);
+        let mut paged = Paged::new(socket, Some(Lending::default()));
+        let is_corked = |paged: &Paged| match &paged.socket {
+            Socket::Tcp(socket) => sockopt::tcp_cork(socket).unwrap(),
+            Socket::Unix(_) => false,
+        };
+        for (len, waits) in [(1000, false), (LEAST, false), (100_001, true), (LEAST + 1, true)] {
+            assert!(paged.write(&mapped[..len]).await.unwrap() > 0);
+            assert_eq!(is_corked(&paged), waits, "{len}");
+            paged.flush().await.unwrap();
+            assert!(!is_corked(&paged), "{len}");
         }
     }
 }
