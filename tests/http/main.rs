@@ -14,6 +14,7 @@ mod connections;
 mod faults;
 mod lending;
 mod limits;
+mod packets;
 mod ranges;
 mod server;
 #[path = "../support/mod.rs"]

@@ -19,15 +19,15 @@ use crate::server::{Server, shown};
 use crate::support::{Authority, Run, Scratch, require_tool, write_pair};
 
 /// A server with a certificate in two files.
-struct Secure {
-    server: Server,
+pub(crate) struct Secure {
+    pub(crate) server: Server,
     authority: Authority,
     certificate: Certificate,
     scratch: Scratch,
 }
 
 impl Secure {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let (scratch, authority) = (Scratch::new(), Authority::new());
         scratch.write("ca.pem", &authority.pem);
         let (chain, key) = write_pair(&scratch, &authority.issue());
@@ -40,7 +40,7 @@ impl Secure {
         Self { server, authority, certificate, scratch }
     }
 
-    fn connect(
+    pub(crate) fn connect(
         &self,
         version: &'static SupportedProtocolVersion,
     ) -> StreamOwned<ClientConnection, TcpStream> {
@@ -58,7 +58,7 @@ impl Secure {
 type Stream = StreamOwned<ClientConnection, TcpStream>;
 
 /// The bytes of a range, and the status.
-fn ask(stream: &mut Stream, path: &str, range: &str) -> (u16, Vec<u8>) {
+pub(crate) fn ask(stream: &mut Stream, path: &str, range: &str) -> (u16, Vec<u8>) {
     let text = format!("GET {path} HTTP/1.1\r\nHost: test\r\nRange: bytes={range}\r\n\r\n");
     stream.write_all(text.as_bytes()).unwrap();
     let mut head = Vec::new();

@@ -47,7 +47,9 @@ impl HttpBody for Followed {
             let _ = ready!(Pin::new(sent).poll(context));
             this.pace = Pace::Single(None);
         }
-        let frame = ready!(Pin::new(&mut this.body).poll_frame(context));
+        let frame = Pin::new(&mut this.body).poll_frame(context);
+        this.progress.goes_on(matches!(frame, Poll::Ready(Some(Ok(_)))) && !this.body.is_end_stream());
+        let frame = ready!(frame);
         Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(|bytes| this.pace.hand_over(bytes)))))
     }
 
@@ -109,7 +111,7 @@ mod tests {
     use std::io;
     use std::task::Waker;
 
-    use futures_util::stream;
+    use futures_util::{StreamExt, stream};
 
     use super::*;
 
@@ -134,6 +136,27 @@ mod tests {
         assert_eq!(second.chunk(), b"two");
         drop(second);
         assert!(matches!(next(&mut body), Poll::Ready(None)));
+    }
+
+    /// What was written has to be flushed as soon as there is no more.
+    #[test]
+    fn more_follows_as_long_as_nobody_waits_for_it() {
+        let frames = ["one", "two"].map(|text| Ok::<_, io::Error>(Bytes::from(text)));
+        let endless = Body::from_stream(stream::iter(frames).chain(stream::pending()));
+        let progress = Progress::new();
+        let mut body = Followed::new(endless, progress.clone(), Pace::Free);
+        for has_more in [true, true, false] {
+            assert_eq!(next(&mut body).is_ready(), has_more);
+            assert_eq!(progress.has_more(), has_more);
+        }
+        let mut body = Followed::new(Body::from("all"), progress.clone(), Pace::Single(None));
+        assert!(next(&mut body).is_ready() && !progress.has_more());
+        let mut body = self::body(Pace::Single(None));
+        body.progress = progress.clone();
+        let first = next(&mut body);
+        assert!(next(&mut body).is_pending() && progress.has_more());
+        drop((first, body));
+        assert!(!progress.has_more());
     }
 
     #[test]

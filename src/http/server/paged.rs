@@ -1,4 +1,5 @@
-//! A socket that gives the kernel pages of live images, where they are [lent](super::lending), and copies of all else.
+//! A socket that gives the kernel pages of live images, where they are [lent](super::lending), and copies of all else; and that sends
+//! long answers in full packets.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -20,6 +21,8 @@ use super::socket::{Direct, Socket, counted};
 
 /// From how many bytes on pages take less than a copy.
 const LEAST: usize = 64 << 10;
+/// After so many bytes without an end more is expected to follow. A record of TLS, and what is with it, may be all.
+const MORE: usize = 20 << 10;
 /// How long the end of a connection waits for a client that has not taken everything, and how often that is looked at.
 const LINGER: Duration = Duration::from_secs(600);
 const LOOK: Duration = Duration::from_millis(20);
@@ -33,7 +36,9 @@ pub(super) struct Paged {
     borrowed: Option<Borrowed>,
     /// How much it took of what it was given last: to fill a pipe takes time as well.
     room: usize,
-    /// Whether the last bytes wait for more, until a packet is full, or [let go](Self::uncork).
+    /// What was written since the last flush.
+    unflushed: usize,
+    /// Whether the last bytes wait for more, until a packet is full or somebody flushes.
     is_corked: bool,
     closing: Option<Closing>,
 }
@@ -47,7 +52,15 @@ struct Closing {
 
 impl Paged {
     pub(super) fn new(socket: Socket, lending: Option<Lending>) -> Self {
-        Self { socket, lending, borrowed: None, room: PIPE_LEN / 4, is_corked: false, closing: None }
+        Self {
+            socket,
+            lending,
+            borrowed: None,
+            room: PIPE_LEN / 4,
+            unflushed: 0,
+            is_corked: false,
+            closing: None,
+        }
     }
 
     /// Fails where pages are called in that are on their way. Whoever has sent all of them goes on.
@@ -73,19 +86,14 @@ impl Paged {
         (len > 0).then_some(len)
     }
 
-    /// Sends full packets only from now on: what is left over of some pages waits for the next ones. Without, each time the client says
-    /// what it has, that is a packet of its own, and a stream takes twice as many.
-    fn cork(&mut self) {
-        if let (false, Socket::Tcp(socket)) = (self.is_corked, &self.socket) {
-            self.is_corked = sockopt::set_tcp_cork(socket, true).is_ok();
-        }
-    }
-
-    /// Sends what waited for more.
-    fn uncork(&mut self) -> io::Result<()> {
-        if let (true, Socket::Tcp(socket)) = (self.is_corked, &self.socket) {
-            sockopt::set_tcp_cork(socket, false)?;
-            self.is_corked = false;
+    /// Sends full packets only from now on, or again what waited for more. Without, what is left over of a write is a packet of its own
+    /// as soon as the client tells how far it is: a stream of pages takes up to twice as many, and one of records four times.
+    fn cork(&mut self, is_corked: bool) -> io::Result<()> {
+        if let Socket::Tcp(socket) = &self.socket
+            && self.is_corked != is_corked
+        {
+            sockopt::set_tcp_cork(socket, is_corked)?;
+            self.is_corked = is_corked;
         }
         Ok(())
     }
@@ -102,6 +110,42 @@ impl Paged {
             self.borrowed = lending.borrow(&file, context.waker());
         }
         self.borrowed.is_some().then_some((file, offset))
+    }
+
+    /// Writes pages where bytes have any, and copies otherwise.
+    fn poll_give(&mut self, context: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        let large = slices.iter().position(|slice| slice.len() >= LEAST);
+        let pages = large.and_then(|at| {
+            let (copies, rest) = slices.split_at_checked(at)?;
+            let bytes = rest.first()?;
+            Some((copies, self.pages(bytes, context)?, bytes.len()))
+        });
+        let (Socket::Tcp(socket), Some((copies, (file, offset), len))) = (&self.socket, pages) else {
+            return Pin::new(&mut self.socket).poll_write_vectored(context, slices);
+        };
+        loop {
+            ready!(socket.poll_write_ready(context))?;
+            let Ok(pages) = Filled::with(&file, offset, len.min(self.room)) else {
+                // A copy tells what is wrong with the file, or goes on where it is pipes that there are none of.
+                self.lending = None;
+                return Pin::new(&mut self.socket).poll_write_vectored(context, slices);
+            };
+            let mut taken = 0;
+            let tried = socket.try_io(Interest::WRITABLE, || {
+                let (sent, all) = send(socket, copies, pages)?;
+                taken = sent;
+                // Nothing more for now, and the socket is to say when.
+                if all { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
+            });
+            match tried {
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Poll::Ready(Err(error)),
+                Ok(()) => self.room = (self.room * 2).min(PIPE_LEN),
+                Err(_) => self.room = taken.max(LEAST),
+            }
+            if taken > 0 {
+                return counted(Poll::Ready(Ok(taken)), context);
+            }
+        }
     }
 }
 
@@ -147,41 +191,14 @@ impl AsyncWrite for Paged {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         this.check()?;
-        let large = slices.iter().position(|slice| slice.len() >= LEAST);
-        let pages = large.and_then(|at| {
-            let (copies, rest) = slices.split_at_checked(at)?;
-            let bytes = rest.first()?;
-            Some((copies, this.pages(bytes, context)?, bytes.len()))
-        });
-        if pages.as_ref().is_some_and(|(_, _, len)| *len > LEAST) {
-            this.cork();
+        if this.unflushed > MORE || slices.iter().any(|slice| slice.len() > LEAST) {
+            this.cork(true)?;
         }
-        let (Socket::Tcp(socket), Some((copies, (file, offset), len))) = (&this.socket, pages) else {
-            return Pin::new(&mut this.socket).poll_write_vectored(context, slices);
-        };
-        loop {
-            ready!(socket.poll_write_ready(context))?;
-            let Ok(pages) = Filled::with(&file, offset, len.min(this.room)) else {
-                // A copy tells what is wrong with the file, or goes on where it is pipes that there are none of.
-                this.lending = None;
-                return Pin::new(&mut this.socket).poll_write_vectored(context, slices);
-            };
-            let mut taken = 0;
-            let tried = socket.try_io(Interest::WRITABLE, || {
-                let (sent, all) = send(socket, copies, pages)?;
-                taken = sent;
-                // Nothing more for now, and the socket is to say when.
-                if all { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
-            });
-            match tried {
-                Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Poll::Ready(Err(error)),
-                Ok(()) => this.room = (this.room * 2).min(PIPE_LEN),
-                Err(_) => this.room = taken.max(LEAST),
-            }
-            if taken > 0 {
-                return counted(Poll::Ready(Ok(taken)), context);
-            }
+        let written = this.poll_give(context, slices);
+        if let Poll::Ready(Ok(len)) = written {
+            this.unflushed = this.unflushed.saturating_add(len);
         }
+        written
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -191,7 +208,8 @@ impl AsyncWrite for Paged {
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         this.check()?;
-        this.uncork()?;
+        this.unflushed = 0;
+        this.cork(false)?;
         Pin::new(&mut this.socket).poll_flush(context)
     }
 
@@ -268,11 +286,20 @@ mod tests {
             Socket::Tcp(socket) => sockopt::tcp_cork(socket).unwrap(),
             Socket::Unix(_) => false,
         };
-        for (len, waits) in [(1000, false), (LEAST, false), (100_001, true), (LEAST + 1, true)] {
-            assert!(paged.write(&mapped[..len]).await.unwrap() > 0);
-            assert_eq!(is_corked(&paged), waits, "{len}");
+        let record = 16_406;
+        for (lens, waits) in [
+            (&[1000, 1000][..], false),
+            (&[record, 300], false),
+            (&[record, record, 300], true),
+            (&[LEAST], false),
+            (&[LEAST + 1], true),
+        ] {
+            for len in lens {
+                assert_eq!(paged.write(&mapped[..*len]).await.unwrap(), *len);
+            }
+            assert_eq!(is_corked(&paged), waits, "{lens:?}");
             paged.flush().await.unwrap();
-            assert!(!is_corked(&paged), "{len}");
+            assert!(!is_corked(&paged), "{lens:?}");
         }
     }
 }

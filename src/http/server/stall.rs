@@ -24,6 +24,8 @@ struct At {
     stage: Stage,
     /// Since when somebody waits for the client to go on. Mostly it does before anybody has to, and nobody looks at a clock.
     since: Option<Instant>,
+    /// Whether more of an answer follows for which nobody has to wait.
+    has_more: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +43,7 @@ enum Stage {
 impl Progress {
     /// A connection whose first request is on its way.
     pub(super) fn new() -> Self {
-        Self(Arc::new(Mutex::new(At { stage: Stage::Head, since: None })))
+        Self(Arc::new(Mutex::new(At { stage: Stage::Head, since: None, has_more: false })))
     }
 
     fn with<T>(&self, use_it: impl FnOnce(&mut At) -> T) -> T {
@@ -52,7 +54,7 @@ impl Progress {
     fn enter(&self, stage: Stage, is_from: impl FnOnce(Stage) -> bool) {
         self.with(|at| {
             if is_from(at.stage) {
-                *at = At { stage, since: None };
+                *at = At { stage, since: None, has_more: false };
             }
         });
     }
@@ -77,9 +79,14 @@ impl Progress {
         self.enter(Stage::Idle, |_| true);
     }
 
+    /// A part of an answer was handed over or has to be waited for, and more is at hand or not.
+    pub(super) fn goes_on(&self, has_more: bool) {
+        self.with(|at| at.has_more = has_more);
+    }
+
     fn received(&self) {
         self.with(|at| match at.stage {
-            Stage::Idle => *at = At { stage: Stage::Head, since: None },
+            Stage::Idle => *at = At { stage: Stage::Head, since: None, has_more: false },
             Stage::Body => at.since = None,
             Stage::Head | Stage::Answer => {}
         });
@@ -93,6 +100,10 @@ impl Progress {
     /// Whether nothing is asked for.
     pub(super) fn is_idle(&self) -> bool {
         self.stage() == Stage::Idle
+    }
+
+    pub(super) fn has_more(&self) -> bool {
+        self.with(|at| at.has_more)
     }
 
     fn stage(&self) -> Stage {
@@ -261,8 +272,13 @@ impl<S: AsyncWrite + Direct + Unpin> AsyncWrite for Watched<S> {
         self.socket.is_write_vectored()
     }
 
+    /// hyper flushes between the parts of an answer too, which may go out together.
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().socket).poll_flush(context)
+        let this = self.get_mut();
+        if this.progress.has_more() {
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(&mut this.socket).poll_flush(context)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
