@@ -17,15 +17,13 @@ use crate::measure::{Conditions, memory};
 use crate::options::Options;
 use crate::report::Report;
 use crate::servers::{
-    Contestant, Kind, NGINX, Place, Transport, at_url, length, parse_url, start_bare, start_kindling,
-    start_nginx,
+    Contestant, Kind, NGINX, Place, Setting, Transport, at_url, length, parse_url, start_bare,
+    start_kindling, start_nginx,
 };
 use crate::work::{Task, Work};
 use crate::{base, certificate, infra_env, interrupt, traces};
 
 const SUBJECT: &str = "kindling";
-/// What nginx is called with `sendfile` on and off.
-const RIVALS: [(&str, &str); 2] = [("nginx sendfile", "on"), ("nginx buffers", "off")];
 /// A measurement that only warms up is no longer than this.
 const WARM_UP: Duration = Duration::from_millis(200);
 
@@ -66,7 +64,7 @@ fn report(options: &Options, machine: Machine, place: &Place) -> Result<Report> 
         contestants.push((options.name.clone(), String::new()));
     } else {
         let version = machine::version(&place.nginx, "-v")?;
-        contestants.extend(RIVALS.map(|(name, _)| (name.to_owned(), version.clone())));
+        contestants.extend(Setting::ALL.map(|setting| (setting.name().to_owned(), version.clone())));
     }
     Ok(Report {
         machine,
@@ -195,10 +193,10 @@ impl Bench<'_> {
             base::download(&rival.target, rival.total, None).with_context(|| rival.name.clone())?;
             contestants.push(rival);
         } else {
-            for (name, sendfile) in RIVALS {
-                let started = start_nginx(&self.place, sendfile, transport)?;
-                let nginx = started.takes_part(name, Kind::Nginx { sendfile }, "/image.iso", total);
-                agree(&nginx, &image, &digest).context(name)?;
+            for setting in Setting::ALL {
+                let started = start_nginx(&self.place, setting, transport)?;
+                let nginx = started.takes_part(setting.name(), Kind::Nginx(setting), "/image.iso", total);
+                agree(&nginx, &image, &digest).context(setting.name())?;
                 contestants.push(nginx);
             }
         }

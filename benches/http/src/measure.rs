@@ -115,7 +115,7 @@ impl Conditions<'_> {
             Kind::Kindling => {
                 start_kindling(self.place, &self.place.folder.join("data-start"), work.transport)?
             }
-            Kind::Nginx { sendfile } => start_nginx(self.place, sendfile, work.transport)?,
+            Kind::Nginx(setting) => start_nginx(self.place, setting, work.transport)?,
             Kind::Bare | Kind::Other => return Ok(Vec::new()),
         };
         Ok(vec![lower("time to the first answer", "ms", milliseconds(started.ready))])

@@ -1,4 +1,4 @@
-//! The servers that are compared: Kindling, nginx with either setting of `sendfile`, or any other by its URL.
+//! The servers that are compared: Kindling, nginx in its [settings](Setting), or any other by its URL.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -76,14 +76,42 @@ impl Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Kindling,
-    Nginx {
-        /// `on` or `off`.
-        sendfile: &'static str,
-    },
+    Nginx(Setting),
     /// Told beside the others, and compared with none.
     Bare,
     /// Not at all.
     Other,
+}
+
+/// How nginx hands files to the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Setting {
+    Sendfile,
+    /// The same in full packets, for which kept connections may have to wait.
+    Nopush,
+    Buffers,
+}
+
+impl Setting {
+    pub(crate) const ALL: [Self; 3] = [Self::Sendfile, Self::Nopush, Self::Buffers];
+
+    /// What such an nginx is called.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Sendfile => "nginx sendfile",
+            Self::Nopush => "nginx nopush",
+            Self::Buffers => "nginx buffers",
+        }
+    }
+
+    /// What its configuration says of `sendfile` and of `tcp_nopush`.
+    fn switches(self) -> [&'static str; 2] {
+        match self {
+            Self::Sendfile => ["on", "off"],
+            Self::Nopush => ["on", "on"],
+            Self::Buffers => ["off", "off"],
+        }
+    }
 }
 
 /// A server that takes part.
@@ -189,13 +217,14 @@ pub(crate) fn launch(
     Ok(Started { process, target, ready: begun.elapsed() })
 }
 
-/// Starts nginx with `sendfile` on or off.
+/// Starts nginx in one of its settings.
 ///
 /// # Errors
 ///
 /// When it does not become ready.
-pub(crate) fn start_nginx(place: &Place, sendfile: &str, transport: Transport) -> Result<Started> {
+pub(crate) fn start_nginx(place: &Place, setting: Setting, transport: Transport) -> Result<Started> {
     let mut attempts = 1..=ATTEMPTS;
+    let [sendfile, nopush] = setting.switches();
     loop {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let tls = if transport == Transport::Tls { " ssl" } else { "" };
@@ -203,6 +232,7 @@ pub(crate) fn start_nginx(place: &Place, sendfile: &str, transport: Transport) -
             .replace("@FOLDER@", &place.folder.display().to_string())
             .replace("@PORT@", &port.to_string())
             .replace("@SENDFILE@", sendfile)
+            .replace("@NOPUSH@", nopush)
             .replace("@LISTEN@", &format!("127.0.0.1:{port}{tls}"));
         let path = place.folder.join(format!("nginx-{port}.conf"));
         std::fs::write(&path, config)?;
