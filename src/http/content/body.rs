@@ -18,7 +18,7 @@ use axum::body::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use isogen::{Extent, Plan, Residency, Segment, Source, Stamp};
 
-use super::pool::{self, BUFFER_LEN};
+use super::pool;
 use super::residency::{Done, Read};
 
 /// The unit in which bytes are brought into memory: larger ones make clients wait longer for cold ones.
@@ -26,6 +26,8 @@ const FRAME_LEN: u64 = 1 << 20;
 /// Mapped frames that are in memory are given away together until there are so many bytes, for the kernel to take in one write.
 /// With writes of one frame, streams of several clients take an eighth more of the processor.
 const MAPPED_LEN: u64 = 4 << 20;
+/// How much of what is still coming is waited for at a time.
+const AWAITED_LEN: u64 = 32 << 10;
 /// How far behind a cold frame the kernel is told to read.
 const ANNOUNCED_LEN: u64 = 2 * FRAME_LEN;
 /// Zeros, for all segments of them. Short enough to stay in a cache of the processor.
@@ -230,7 +232,7 @@ impl Base {
         let most = match self.way {
             Way::Mapped(_) => MAPPED_LEN,
             Way::Read => FRAME_LEN,
-            Way::ReadBeside => return Ok(Next::Wait(Read::of(Arc::clone(source), cut(extent, BUFFER_LEN)))),
+            Way::ReadBeside => return Ok(Next::Wait(Read::of(Arc::clone(source), cut(extent, AWAITED_LEN)))),
         };
         self.require_unchanged(source)?;
         let known = if self.in_memory.contains(&extent.offset()) {
@@ -247,7 +249,7 @@ impl Base {
         };
         match &self.way {
             Way::Mapped(mapped) => slice(mapped, known).map(Next::Bytes),
-            Way::Read | Way::ReadBeside => pool::read(source, cut(known, BUFFER_LEN)).map(Next::Bytes),
+            Way::Read | Way::ReadBeside => pool::read(source, known).map(Next::Bytes),
         }
     }
 

@@ -1,20 +1,30 @@
 //! Buffers for bytes that are read and not mapped.
 
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use axum::body::Bytes;
 use isogen::{Extent, Source};
 
 /// The length of a buffer: two records of TLS.
-pub(super) const BUFFER_LEN: u64 = 32 << 10;
-/// How many buffers are kept for the next one who needs one (4 MiB), by all downloads together.
-const MAX_KEPT: usize = 128;
+const BUFFER_LEN: usize = 32 << 10;
+/// How many of them there are at most, in use or kept for the next one who needs one (4 MiB), by all downloads together.
+const MAX_BUFFERS: usize = 128;
+/// The length of one that there is beyond those, for as long as it is used: a record, which is gone as soon as it is encrypted. A
+/// client that takes nothing would hold the second half of a longer one.
+const SHORT_LEN: usize = 16 << 10;
 
-static POOL: Pool = Pool(Mutex::new(Vec::new()));
+static POOL: Pool = Pool(Mutex::new(Buffers { free: Vec::new(), count: 0 }));
 
-/// Buffers that nobody uses at the moment.
-struct Pool(Mutex<Vec<Box<[u8]>>>);
+/// Buffers for all downloads.
+struct Pool(Mutex<Buffers>);
+
+struct Buffers {
+    /// Those that nobody uses at the moment.
+    free: Vec<Box<[u8]>>,
+    /// How many there are, with those in use.
+    count: usize,
+}
 
 /// A buffer in use, which goes back into its pool when it is no longer.
 struct Buffer<'a> {
@@ -23,21 +33,40 @@ struct Buffer<'a> {
     pool: &'a Pool,
 }
 
-/// Reads a span of at most [`BUFFER_LEN`] bytes. Waits for the disk where they are not in memory.
+/// Reads the beginning of a span: as much as a buffer holds. Waits for the disk where it is not in memory.
 pub(super) fn read(source: &Source, span: Extent) -> io::Result<Bytes> {
-    let len = usize::try_from(span.len()).unwrap_or(usize::MAX);
     let mut buffer = POOL.take();
-    let bytes = buffer.bytes.get_mut(..len).ok_or(io::ErrorKind::InvalidInput)?;
-    source.read_exact_at(bytes, span.offset()).map_err(io::Error::other)?;
+    let len = usize::try_from(span.len()).unwrap_or(usize::MAX).min(buffer.bytes.len());
+    source
+        .read_exact_at(buffer.bytes.get_mut(..len).unwrap_or_default(), span.offset())
+        .map_err(io::Error::other)?;
     buffer.len = len;
     Ok(Bytes::from_owner(buffer))
 }
 
 impl Pool {
     fn take(&self) -> Buffer<'_> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let bytes = kept.unwrap_or_else(|| vec![0; usize::try_from(BUFFER_LEN).unwrap_or_default()].into());
+        let bytes = self.lock().take();
+        let bytes = bytes.unwrap_or_else(|len| vec![0; len].into());
         Buffer { bytes, len: 0, pool: self }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Buffers> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Buffers {
+    /// One that is free, or else how long a new one is to be.
+    fn take(&mut self) -> Result<Box<[u8]>, usize> {
+        if let Some(bytes) = self.free.pop() {
+            return Ok(bytes);
+        }
+        if self.count == MAX_BUFFERS {
+            return Err(SHORT_LEN);
+        }
+        self.count += 1;
+        Err(BUFFER_LEN)
     }
 }
 
@@ -49,9 +78,8 @@ impl AsRef<[u8]> for Buffer<'_> {
 
 impl Drop for Buffer<'_> {
     fn drop(&mut self) {
-        let mut kept = self.pool.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() < MAX_KEPT {
-            kept.push(std::mem::take(&mut self.bytes));
+        if self.bytes.len() == BUFFER_LEN {
+            self.pool.lock().free.push(std::mem::take(&mut self.bytes));
         }
     }
 }
@@ -61,14 +89,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buffers_come_back_and_not_too_many() {
-        let pool = Pool(Mutex::new(Vec::new()));
-        let buffers: Vec<_> = (0..MAX_KEPT + 5).map(|_| pool.take()).collect();
-        assert!(pool.0.lock().unwrap().is_empty());
+    fn buffers_come_back_and_there_are_not_too_many() {
+        let pool = Pool(Mutex::new(Buffers { free: Vec::new(), count: 0 }));
+        let lengths =
+            |buffers: &[Buffer<'_>]| buffers.iter().map(|buffer| buffer.bytes.len()).collect::<Vec<_>>();
+        let mut buffers: Vec<_> = (0..MAX_BUFFERS + 2).map(|_| pool.take()).collect();
+        assert_eq!(lengths(&buffers), [vec![BUFFER_LEN; MAX_BUFFERS], vec![SHORT_LEN; 2]].concat());
+        // The short ones are gone with their use, a long one is the next.
+        buffers.truncate(MAX_BUFFERS);
+        assert!(pool.lock().free.is_empty());
+        buffers.truncate(MAX_BUFFERS - 1);
+        buffers.extend([pool.take(), pool.take()]);
+        assert_eq!(lengths(&buffers), [vec![BUFFER_LEN; MAX_BUFFERS], vec![SHORT_LEN]].concat());
         drop(buffers);
-        assert_eq!(pool.0.lock().unwrap().len(), MAX_KEPT);
-        drop(pool.take());
-        assert_eq!(pool.0.lock().unwrap().len(), MAX_KEPT);
+        assert_eq!(pool.lock().free.len(), MAX_BUFFERS);
     }
 
     #[test]
@@ -80,9 +114,17 @@ mod tests {
     }
 
     #[test]
+    fn of_a_long_span_the_beginning_is_read() {
+        let base: Vec<u8> = (0..BUFFER_LEN + 1).map(|at| at.to_le_bytes()[0]).collect();
+        let source = Source::from_bytes("base", base.clone());
+        let read = read(&source, Extent::new(1, BUFFER_LEN as u64).unwrap()).unwrap();
+        assert!([BUFFER_LEN, SHORT_LEN].contains(&read.len()));
+        assert!(base[1..].starts_with(&read));
+    }
+
+    #[test]
     fn a_base_that_ends_early_is_an_error() {
         let source = Source::new("base".into(), 20, Bytes::from_static(b"0123456789"));
         assert!(read(&source, Extent::new(5, 10).unwrap()).is_err());
-        assert!(read(&source, Extent::new(0, BUFFER_LEN + 1).unwrap()).is_err());
     }
 }

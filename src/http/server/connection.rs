@@ -27,6 +27,7 @@ use super::lending::Lending;
 use super::limits::Limits;
 use super::paged::Paged;
 use super::peer::{Peer, Reach};
+use super::records::Records;
 use super::socket::{Direct, Socket};
 use super::stall::{Late, Progress, Watched};
 use crate::http::App;
@@ -35,9 +36,6 @@ use crate::http::content::Date;
 use crate::http::images::{self, Asker};
 use crate::inventory::Refusal;
 
-/// What TLS may hold that the socket does not take yet: one record. One record per system call is no measurable loss beside
-/// what the records themselves cost.
-const TLS_UNSENT: usize = 16 << 10;
 /// What a client hears for whom there is no place.
 const NO_PLACE: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
@@ -73,8 +71,7 @@ pub(super) async fn serve(terms: Arc<Terms>, socket: Socket, peer: Peer) {
     let asker = Asker::new(peer.client(), peer.transport.body_mode());
     let answers = Answers { terms: &terms, peer, asker, progress };
     let Some(acceptor) = &terms.tls else { return converse(answers, socket).await };
-    let accepting = acceptor.accept_with(socket, |tls| tls.set_buffer_limit(Some(TLS_UNSENT)));
-    let handshake = tokio::time::timeout(terms.limits.handshake_time, accepting);
+    let handshake = tokio::time::timeout(terms.limits.handshake_time, Records::accept(acceptor, socket));
     let mut ending = terms.ending.clone();
     let now = async {
         // No server any more is the end as well.

@@ -15,6 +15,7 @@ mod listener;
 mod paged;
 mod peer;
 mod pipe;
+mod records;
 mod share;
 mod socket;
 mod stall;
