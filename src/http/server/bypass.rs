@@ -242,7 +242,7 @@ mod tests {
     use tokio::sync::Semaphore;
     use tokio::task::JoinHandle;
 
-    use super::super::followed::{Followed, Pace};
+    use super::super::followed::Followed;
     use super::*;
 
     /// What is known.
@@ -330,7 +330,7 @@ mod tests {
                 asked.lock().unwrap().push(request.uri().to_string());
                 let is_known = request.uri() == "/known" && request.headers().contains_key("range");
                 let body = axum::body::Body::new(Frames::new(&of_service));
-                let mut response = Response::new(Followed::new(body, of_both.clone(), Pace::Free));
+                let mut response = Response::new(Followed::new(body, of_both.clone()));
                 if is_known {
                     *response.status_mut() = StatusCode::PARTIAL_CONTENT;
                 }

@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
 use super::bypass::Bypass;
-use super::followed::{Followed, Pace};
+use super::followed::Followed;
 use super::host;
 use super::lending::Lending;
 use super::limits::Limits;
@@ -168,7 +168,7 @@ impl Answers<'_> {
         &self,
         request: Request<Incoming>,
     ) -> Result<Response<Followed>, std::convert::Infallible> {
-        let Self { terms: Terms { app, routes, tls, .. }, peer, progress, .. } = self;
+        let Self { terms: Terms { app, routes, .. }, peer, progress, .. } = self;
         progress.asked();
         let fault = host::fault(&request);
         // Where there is more of a request, somebody has to read it.
@@ -185,8 +185,7 @@ impl Answers<'_> {
                 Elsewhere(routes.spawn(app.clone().answer(request))).await
             }
         };
-        let pace = if tls.is_some() { Pace::Single(None) } else { Pace::Free };
-        Ok(response.map(|body| Followed::new(body, progress.clone(), pace)))
+        Ok(response.map(|body| Followed::new(body, progress.clone())))
     }
 }
 

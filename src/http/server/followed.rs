@@ -11,25 +11,28 @@ use tokio::sync::oneshot;
 
 use super::stall::Progress;
 
-/// A body that tells when the last of it was handed over.
+/// A body that tells when the last of it was handed over, and that gives a frame when the one before it is sent: each may be a buffer of
+/// this connection alone, and a thousand slow readers have a thousand of them. hyper would take another whenever it has less than
+/// 400 KiB left.
 pub(super) struct Followed {
     body: Body,
     progress: Progress,
-    pace: Pace,
-}
-
-/// How much of a body the connection gets before it has sent the rest.
-pub(super) enum Pace {
-    /// As much as it wants: the bytes of images are those of the mapped base, and no memory of this process.
-    Free,
-    /// One frame at a time, as each is a buffer of this connection alone: a thousand slow readers have a thousand of them.
-    /// hyper would take another whenever it has less than 400 KiB left.
-    Single(Option<oneshot::Receiver<Infallible>>),
+    /// Ready when the frame before is sent.
+    sent: Option<oneshot::Receiver<Infallible>>,
 }
 
 impl Followed {
-    pub(super) fn new(body: Body, progress: Progress, pace: Pace) -> Self {
-        Self { body, progress, pace }
+    pub(super) fn new(body: Body, progress: Progress) -> Self {
+        Self { body, progress, sent: None }
+    }
+
+    fn hand_over(&mut self, bytes: Bytes) -> Handed {
+        if self.body.is_end_stream() {
+            return Handed { bytes, _unsent: None };
+        }
+        let (unsent, sent) = oneshot::channel();
+        self.sent = Some(sent);
+        Handed { bytes, _unsent: Some(unsent) }
     }
 }
 
@@ -42,15 +45,15 @@ impl HttpBody for Followed {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Handed>, axum::Error>>> {
         let this = &mut *self;
-        if let Pace::Single(Some(sent)) = &mut this.pace {
+        if let Some(sent) = &mut this.sent {
             // Nothing is ever said but that the other side is gone.
             let _ = ready!(Pin::new(sent).poll(context));
-            this.pace = Pace::Single(None);
+            this.sent = None;
         }
         let frame = Pin::new(&mut this.body).poll_frame(context);
         this.progress.goes_on(matches!(frame, Poll::Ready(Some(Ok(_)))) && !this.body.is_end_stream());
         let frame = ready!(frame);
-        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(|bytes| this.pace.hand_over(bytes)))))
+        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(|bytes| this.hand_over(bytes)))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -65,20 +68,6 @@ impl HttpBody for Followed {
 impl Drop for Followed {
     fn drop(&mut self) {
         self.progress.answered();
-    }
-}
-
-impl Pace {
-    fn hand_over(&mut self, bytes: Bytes) -> Handed {
-        let unsent = match self {
-            Self::Free => None,
-            Self::Single(sent) => {
-                let (unsent, gone) = oneshot::channel();
-                *sent = Some(gone);
-                Some(unsent)
-            }
-        };
-        Handed { bytes, _unsent: unsent }
     }
 }
 
@@ -120,14 +109,14 @@ mod tests {
         frame.map(|frame| frame.map(|frame| frame.unwrap().into_data().unwrap_or_else(|_| unreachable!())))
     }
 
-    fn body(pace: Pace) -> Followed {
+    fn body() -> Followed {
         let frames = ["one", "two"].map(|text| Ok::<_, io::Error>(Bytes::from(text)));
-        Followed::new(Body::from_stream(stream::iter(frames)), Progress::new(), pace)
+        Followed::new(Body::from_stream(stream::iter(frames)), Progress::new())
     }
 
     #[test]
     fn a_frame_is_given_when_the_one_before_it_is_sent() {
-        let mut body = body(Pace::Single(None));
+        let mut body = body();
         let Poll::Ready(Some(first)) = next(&mut body) else { panic!("no first frame") };
         assert_eq!(first.chunk(), b"one");
         assert!(next(&mut body).is_pending());
@@ -144,14 +133,14 @@ mod tests {
         let frames = ["one", "two"].map(|text| Ok::<_, io::Error>(Bytes::from(text)));
         let endless = Body::from_stream(stream::iter(frames).chain(stream::pending()));
         let progress = Progress::new();
-        let mut body = Followed::new(endless, progress.clone(), Pace::Free);
+        let mut body = Followed::new(endless, progress.clone());
         for has_more in [true, true, false] {
             assert_eq!(next(&mut body).is_ready(), has_more);
             assert_eq!(progress.has_more(), has_more);
         }
-        let mut body = Followed::new(Body::from("all"), progress.clone(), Pace::Single(None));
+        let mut body = Followed::new(Body::from("all"), progress.clone());
         assert!(next(&mut body).is_ready() && !progress.has_more());
-        let mut body = self::body(Pace::Single(None));
+        let mut body = self::body();
         body.progress = progress.clone();
         let first = next(&mut body);
         assert!(next(&mut body).is_pending() && progress.has_more());
@@ -160,9 +149,9 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_nobody_holds_wait_for_nothing() {
-        let mut body = body(Pace::Free);
-        let frames = [next(&mut body), next(&mut body)];
-        assert!(frames.iter().all(|frame| matches!(frame, Poll::Ready(Some(_)))));
+    fn the_last_frame_is_followed_by_the_end_at_once() {
+        let mut body = Followed::new(Body::from("all"), Progress::new());
+        let frame = next(&mut body);
+        assert!(matches!(frame, Poll::Ready(Some(_))) && matches!(next(&mut body), Poll::Ready(None)));
     }
 }
