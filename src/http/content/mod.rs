@@ -32,6 +32,7 @@ pub(in crate::http) use conditional::is_known;
 use conditional::{Outcome, Validators};
 pub(in crate::http) use date::Date;
 use multipart::Parts;
+pub(in crate::http) use pool::LONG_LEN;
 use range::{ByteRange, RangeRequest, Selection};
 
 /// Clients may keep what they got, and ask each time whether it is still the same. Others in between may not: images have

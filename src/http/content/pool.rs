@@ -14,6 +14,9 @@ const MAX_BUFFERS: usize = 128;
 /// client that takes nothing would hold the second half of a longer one.
 const SHORT_LEN: usize = 16 << 10;
 
+/// From this length on a span is worth a buffer of the pool. A shorter one has memory of its own length.
+pub(in crate::http) const LONG_LEN: usize = 1 << 10;
+
 static POOL: Pool = Pool(Mutex::new(Buffers { free: Vec::new(), count: 0 }));
 
 /// Buffers for all downloads.
@@ -35,8 +38,9 @@ struct Buffer<'a> {
 
 /// Reads the beginning of a span: as much as a buffer holds. Waits for the disk where it is not in memory.
 pub(super) fn read(source: &Source, span: Extent) -> io::Result<Bytes> {
-    let mut buffer = POOL.take();
-    let len = usize::try_from(span.len()).unwrap_or(usize::MAX).min(buffer.bytes.len());
+    let len = usize::try_from(span.len()).unwrap_or(usize::MAX);
+    let mut buffer = POOL.take(len);
+    let len = len.min(buffer.bytes.len());
     source
         .read_exact_at(buffer.bytes.get_mut(..len).unwrap_or_default(), span.offset())
         .map_err(io::Error::other)?;
@@ -45,9 +49,9 @@ pub(super) fn read(source: &Source, span: Extent) -> io::Result<Bytes> {
 }
 
 impl Pool {
-    fn take(&self) -> Buffer<'_> {
-        let bytes = self.lock().take();
-        let bytes = bytes.unwrap_or_else(|len| vec![0; len].into());
+    fn take(&self, len: usize) -> Buffer<'_> {
+        let kept = if len < LONG_LEN { Err(len) } else { self.lock().take() };
+        let bytes = kept.unwrap_or_else(|len| vec![0; len].into());
         Buffer { bytes, len: 0, pool: self }
     }
 
@@ -93,15 +97,17 @@ mod tests {
         let pool = Pool(Mutex::new(Buffers { free: Vec::new(), count: 0 }));
         let lengths =
             |buffers: &[Buffer<'_>]| buffers.iter().map(|buffer| buffer.bytes.len()).collect::<Vec<_>>();
-        let mut buffers: Vec<_> = (0..MAX_BUFFERS + 2).map(|_| pool.take()).collect();
+        let mut buffers: Vec<_> = (0..MAX_BUFFERS + 2).map(|_| pool.take(LONG_LEN)).collect();
         assert_eq!(lengths(&buffers), [vec![BUFFER_LEN; MAX_BUFFERS], vec![SHORT_LEN; 2]].concat());
         // The short ones are gone with their use, a long one is the next.
         buffers.truncate(MAX_BUFFERS);
         assert!(pool.lock().free.is_empty());
         buffers.truncate(MAX_BUFFERS - 1);
-        buffers.extend([pool.take(), pool.take()]);
+        buffers.extend([pool.take(LONG_LEN), pool.take(LONG_LEN)]);
         assert_eq!(lengths(&buffers), [vec![BUFFER_LEN; MAX_BUFFERS], vec![SHORT_LEN]].concat());
         drop(buffers);
+        assert_eq!(pool.lock().free.len(), MAX_BUFFERS);
+        assert_eq!(pool.take(LONG_LEN - 1).bytes.len(), LONG_LEN - 1);
         assert_eq!(pool.lock().free.len(), MAX_BUFFERS);
     }
 

@@ -10,14 +10,15 @@ use hyper::body::{Body as HttpBody, Buf, Frame, SizeHint};
 use tokio::sync::oneshot;
 
 use super::stall::Progress;
+use crate::http::content::LONG_LEN;
 
-/// A body that tells when the last of it was handed over, and that gives a frame when the one before it is sent: each may be a buffer of
-/// this connection alone, and a thousand slow readers have a thousand of them. hyper would take another whenever it has less than
-/// 400 KiB left.
+/// A body that tells when the last of it was handed over, and that gives a frame when the long one before it is sent: each may be a
+/// buffer of this connection alone, and a thousand slow readers have a thousand of them. hyper would take another whenever it has less
+/// than 400 KiB left, or 16 frames: short ones, as between ranges, go out together.
 pub(super) struct Followed {
     body: Body,
     progress: Progress,
-    /// Ready when the frame before is sent.
+    /// Ready when the last long frame is sent.
     sent: Option<oneshot::Receiver<Infallible>>,
 }
 
@@ -27,7 +28,7 @@ impl Followed {
     }
 
     fn hand_over(&mut self, bytes: Bytes) -> Handed {
-        if self.body.is_end_stream() {
+        if bytes.len() < LONG_LEN || self.body.is_end_stream() {
             return Handed { bytes, _unsent: None };
         }
         let (unsent, sent) = oneshot::channel();
@@ -104,25 +105,27 @@ mod tests {
 
     use super::*;
 
+    const LONG: &[u8] = &[7; LONG_LEN];
+
     fn next(body: &mut Followed) -> Poll<Option<Handed>> {
         let frame = Pin::new(body).poll_frame(&mut Context::from_waker(Waker::noop()));
         frame.map(|frame| frame.map(|frame| frame.unwrap().into_data().unwrap_or_else(|_| unreachable!())))
     }
 
     fn body() -> Followed {
-        let frames = ["one", "two"].map(|text| Ok::<_, io::Error>(Bytes::from(text)));
+        let frames = [LONG, LONG].map(|bytes| Ok::<_, io::Error>(Bytes::from_static(bytes)));
         Followed::new(Body::from_stream(stream::iter(frames)), Progress::new())
     }
 
     #[test]
-    fn a_frame_is_given_when_the_one_before_it_is_sent() {
+    fn a_frame_is_given_when_the_long_one_before_it_is_sent() {
         let mut body = body();
         let Poll::Ready(Some(first)) = next(&mut body) else { panic!("no first frame") };
-        assert_eq!(first.chunk(), b"one");
+        assert_eq!(first.chunk(), LONG);
         assert!(next(&mut body).is_pending());
         drop(first);
         let Poll::Ready(Some(second)) = next(&mut body) else { panic!("no second frame") };
-        assert_eq!(second.chunk(), b"two");
+        assert_eq!(second.chunk(), LONG);
         drop(second);
         assert!(matches!(next(&mut body), Poll::Ready(None)));
     }
@@ -146,6 +149,14 @@ mod tests {
         assert!(next(&mut body).is_pending() && progress.has_more());
         drop((first, body));
         assert!(!progress.has_more());
+    }
+
+    #[test]
+    fn short_frames_go_out_together() {
+        let frames = ["one", "two"].map(|text| Ok::<_, io::Error>(Bytes::from(text)));
+        let mut body = Followed::new(Body::from_stream(stream::iter(frames)), Progress::new());
+        let frames = [next(&mut body), next(&mut body)];
+        assert!(frames.iter().all(|frame| matches!(frame, Poll::Ready(Some(_)))));
     }
 
     #[test]
