@@ -13,8 +13,8 @@ const MAX_BUFFERS: usize = 128;
 /// The length of one that there is beyond those, for as long as it is used: a record, which is gone as soon as it is encrypted. A
 /// client that takes nothing would hold the second half of a longer one.
 const SHORT_LEN: usize = 16 << 10;
-
-/// From this length on a span is worth a buffer of the pool. A shorter one has memory of its own length.
+/// From this length on a span is worth a buffer of the pool. A shorter one has memory of its own length, for whoever holds several of
+/// them.
 pub(in crate::http) const LONG_LEN: usize = 1 << 10;
 
 static POOL: Pool = Pool(Mutex::new(Buffers { free: Vec::new(), count: 0 }));
