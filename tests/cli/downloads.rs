@@ -244,7 +244,7 @@ fn a_thousand_slow_readers_of_an_image_that_is_still_coming_need_little_memory()
     server.end();
 }
 
-/// Under TLS base bytes go through one buffer of each connection, and records through another.
+/// Under TLS base bytes go through a buffer, of which each connection holds what is not made a record of, and one record.
 #[test]
 fn a_thousand_slow_readers_over_tls_need_little_memory() {
     let Images { server, path, bytes, scratch } = Images::start(&[]);
