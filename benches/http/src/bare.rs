@@ -88,6 +88,10 @@ pub(crate) fn serve(path: &Path, way: Way) -> Result<Infallible> {
 pub(crate) fn start(path: &Path, way: Way) -> Result<u16> {
     let served = Arc::new(Served::open(path, way).with_context(|| format!("{}", path.display()))?);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    if sockopt::tcp_congestion(&listener)?.starts_with("bbr") {
+        // Nothing has to be spaced where there is no network. Connections have what their listener has.
+        sockopt::set_tcp_congestion(&listener, "reno")?;
+    }
     let port = listener.local_addr()?.port();
     let count = thread::available_parallelism().map_or(1, usize::from);
     let workers = (0..count).map(|_| Worker::start(&served)).collect::<Result<Vec<_>>>()?;

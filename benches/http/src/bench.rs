@@ -34,6 +34,11 @@ const WARM_UP: Duration = Duration::from_millis(200);
 /// When a server does not do what it has to.
 pub(crate) fn run(options: &Options) -> Result<Report> {
     let machine = Machine::look();
+    if machine.congestion.starts_with("bbr") {
+        eprintln!(
+            "TCP spaces packets with timers here (bbr), and streams show those: see TCP in docs/performance.md"
+        );
+    }
     machine::raise_limit_of_files()?;
     let folder = temporary_folder(options.folder.as_deref())?;
     let place = Place {
