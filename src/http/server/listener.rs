@@ -192,8 +192,8 @@ impl TryFrom<TcpListener> for Listener {
     }
 }
 
-/// Lets what stays within this machine go out at once. BBR spaces it with timers, as if there were a network: a proxy in front of this
-/// server got a fifth of what it gets without.
+/// Lets what stays within this machine go out at once. BBR spaces it with timers, as if there were a network: streams to a proxy in
+/// front of this server had a quarter of the rate that they have without.
 fn unpace(listener: &TcpListener) -> io::Result<()> {
     if sockopt::tcp_congestion(listener)?.starts_with("bbr") {
         sockopt::set_tcp_congestion(listener, UNPACED)?;
