@@ -9,10 +9,11 @@
 use std::io::{self, IoSliceMut};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::{Advice, AtFlags, FileType, StatxFlags, fadvise, statx};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::cached::has_pages;
 use crate::{Extent, Result, Source};
@@ -35,8 +36,8 @@ pub enum Residency {
     OnDisk,
 }
 
-/// How old what [`Source::recent_stamp`] tells may be.
-const RECENT: Duration = Duration::from_millis(10);
+/// How old what [`Source::recent_stamp`] tells may be, but for a tick of the [coarse clock](coarse_now): less than 10 ms.
+const RECENT: Duration = Duration::from_millis(5);
 
 /// What a file looks like from outside. It is another one once somebody wrote to the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -64,7 +65,7 @@ impl Source {
             return Err(self.ended(self.len()));
         }
         let seen = self.seen();
-        let age = seen.age();
+        let age = Seen::age();
         let mut at = extent.offset();
         while at < extent.end() {
             let step = at / STEP;
@@ -112,7 +113,7 @@ impl Source {
             let start = step.saturating_mul(STEP);
             let len = usize::try_from(self.len().saturating_sub(start).min(STEP)).unwrap_or_default();
             self.read_exact_at(buf.get_mut(..len).unwrap_or_default(), start)?;
-            self.seen().add(step, self.seen().age());
+            self.seen().add(step, Seen::age());
         }
         Ok(())
     }
@@ -162,10 +163,10 @@ impl Source {
     ///
     /// As [`stamp`](Self::stamp).
     pub fn recent_stamp(&self) -> io::Result<Stamp> {
-        let now = Instant::now();
+        let now = coarse_now();
         let mut known = self.seen().stamp.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((stamp, at)) = *known
-            && now.saturating_duration_since(at) < RECENT
+            && now.saturating_sub(at) < RECENT
         {
             return Ok(stamp);
         }
@@ -196,14 +197,18 @@ impl Source {
     }
 }
 
+/// The time since the machine was started, as it was at the last tick: 1 to 10 ms ago. To know it exactly takes five times as long.
+fn coarse_now() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::MonotonicCoarse)).unwrap_or_default()
+}
+
 /// The steps of a file that were found in memory, and when.
 #[derive(Debug)]
 pub(crate) struct Seen {
-    begun: Instant,
     /// How the file has to look.
     required: OnceLock<Stamp>,
     /// How the file looked lately, and when.
-    stamp: Mutex<Option<(Stamp, Instant)>>,
+    stamp: Mutex<Option<(Stamp, Duration)>>,
     /// For each sixteen steps: the age in the upper half, one bit for each below.
     entries: Box<[AtomicU32]>,
 }
@@ -213,12 +218,12 @@ impl Seen {
     pub(crate) fn new(len: u64) -> Self {
         let entries = len.div_ceil(STEP * STEPS).min(MAX_ENTRIES);
         let entries = (0..entries).map(|_| AtomicU32::new(0)).collect();
-        Self { begun: Instant::now(), required: OnceLock::new(), stamp: Mutex::default(), entries }
+        Self { required: OnceLock::new(), stamp: Mutex::default(), entries }
     }
 
     /// A number for the time, never 0 so that an empty entry is old, and the same again after days.
-    fn age(&self) -> u16 {
-        let period = self.begun.elapsed().as_secs() / PERIOD_SECS;
+    fn age() -> u16 {
+        let period = coarse_now().as_secs() / PERIOD_SECS;
         u16::try_from(period % u64::from(u16::MAX - 1)).unwrap_or_default() + 2
     }
 
@@ -308,13 +313,13 @@ mod tests {
             return;
         }
         let seen = source.seen();
-        let finds_all = |offset, len, step| source.finds_all(extent(offset, len), step, seen.age()).unwrap();
+        let finds_all = |offset, len, step| source.finds_all(extent(offset, len), step, Seen::age()).unwrap();
         assert!(
             !finds_all(1, STEPS * STEP, 0) && !finds_all(0, STEPS * STEP - 1, 0),
             "a part of it is asked for"
         );
         assert!(finds_all(0, STEPS * STEP, 3));
-        let known = |step| seen.has(step, seen.age());
+        let known = |step| seen.has(step, Seen::age());
         assert!((0..STEPS).all(known) && !known(STEPS));
         // The entry of the end is shorter.
         assert_eq!(source.residency(extent(0, len)).unwrap(), Residency::InMemory);
@@ -350,7 +355,7 @@ mod tests {
     #[test]
     fn steps_are_remembered_one_by_one() {
         let seen = Seen::new(STEP * 20);
-        let age = seen.age();
+        let age = Seen::age();
         for step in [0, 15, 16] {
             assert!(!seen.has(step, age));
             seen.add(step, age);
@@ -372,7 +377,7 @@ mod tests {
         assert!(seen.has(0, 7) && seen.has(0, 8));
         assert!(!seen.has(0, 9) && !seen.has(0, 6));
         assert!(seen.is_new(0, 9) && !seen.is_new(0, 8));
-        assert!(seen.age() >= 2, "an empty entry would be a young one");
+        assert!(Seen::age() >= 2, "an empty entry would be a young one");
     }
 
     #[test]

@@ -50,16 +50,15 @@ impl App {
         Some(response)
     }
 
-    /// The bytes for a request of which there is nothing to know but its URL and its `Range`, if it came a moment ago too. The
-    /// head is added as it is sent.
+    /// The bytes for a request of now of which there is nothing to know but its URL and its `Range`, if it came a moment ago too.
+    /// The head is added as it is sent.
     pub(super) fn range_again(
         &self,
         range: (&str, &[u8]),
-        asker: &Asker,
+        (asker, begun): (&Asker, Instant),
         head: (&Date, &mut Vec<u8>),
     ) -> Option<Watched> {
         let images = self.images.as_ref().filter(|_| self.varies.is_none())?;
-        let begun = Instant::now();
         let body = images.range_again(range, asker, begun, head)?;
         images.metrics().answered(Area::Images, StatusCode::PARTIAL_CONTENT, begun.elapsed());
         Some(body)

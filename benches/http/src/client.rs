@@ -57,8 +57,18 @@ pub(crate) type Bounds = (u64, u64);
 
 /// Writes a GET request to the end of `request`.
 pub(crate) fn write_get(request: &mut Vec<u8>, target: &Target, bounds: Option<Bounds>) {
+    begin_get(request, target);
+    end_get(request, bounds);
+}
+
+/// Writes as much of a GET request as is the same for each of a file.
+pub(crate) fn begin_get(request: &mut Vec<u8>, target: &Target) {
     // A `Vec` takes whatever is written to it.
     let _ = write!(request, "GET {} HTTP/1.1\r\nHost: {}\r\n", target.path, target.authority);
+}
+
+/// Writes the rest of it.
+pub(crate) fn end_get(request: &mut Vec<u8>, bounds: Option<Bounds>) {
     if let Some((first, last)) = bounds {
         let _ = write!(request, "Range: bytes={first}-{last}\r\n");
     }

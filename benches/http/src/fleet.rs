@@ -14,7 +14,7 @@ use rustix::event::{Timespec, epoll};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::client::{
-    Bounds, Connection, PATIENCE, SCRATCH, SILENCE, Sink, Taken, Target, Waiting, write_get,
+    Bounds, Connection, PATIENCE, SCRATCH, SILENCE, Sink, Taken, Target, Waiting, begin_get, end_get,
 };
 use crate::exchange::{Exchange, Wanted};
 use crate::head::ContentRange;
@@ -82,7 +82,9 @@ pub(crate) struct Client {
     script: Script,
     connection: Connection,
     exchange: Option<Exchange>,
+    /// The last one, and how much of it is the same for each.
     request: Vec<u8>,
+    begun: usize,
     asked: Instant,
 }
 
@@ -93,26 +95,29 @@ impl Client {
     ///
     /// When the server does not answer.
     pub(crate) fn open(target: &Arc<Target>, total: u64, script: Script) -> Result<Self> {
+        let mut request = Vec::new();
+        begin_get(&mut request, target);
         Ok(Self {
             target: Arc::clone(target),
             total,
             script,
             connection: Connection::open(target)?,
             exchange: None,
-            request: Vec::new(),
+            begun: request.len(),
+            request,
             asked: Instant::now(),
         })
     }
 
-    fn ask(&mut self) -> Result<()> {
+    fn ask(&mut self, now: Instant) -> Result<()> {
         let bounds = self.script.next(self.total)?;
         let wanted = match bounds {
             None => Wanted::Whole(self.total),
             Some((first, last)) => Wanted::Part(ContentRange { first, last, total: self.total }),
         };
-        self.request.clear();
-        write_get(&mut self.request, &self.target, bounds);
-        self.asked = Instant::now();
+        self.request.truncate(self.begun);
+        end_get(&mut self.request, bounds);
+        self.asked = now;
         self.connection.send(&self.request)?;
         self.exchange = Some(Exchange::new(wanted));
         Ok(())
@@ -212,7 +217,7 @@ impl Crew {
         let before = thread_time();
         let mut scratch = vec![0; SCRATCH];
         for client in &mut self.clients {
-            client.ask()?;
+            client.ask(Instant::now())?;
             self.busy += 1;
         }
         let mut events = Vec::with_capacity(self.clients.len().min(256));
@@ -267,7 +272,7 @@ impl Crew {
                 self.heard = Instant::now();
             }
             if exchange.is_done() {
-                return self.answered(number);
+                return self.answered(number, self.heard);
             }
             if taken != Taken::Full {
                 break;
@@ -276,10 +281,11 @@ impl Crew {
         Ok(())
     }
 
-    fn answered(&mut self, number: usize) -> Result<()> {
+    /// The answer has come, now.
+    fn answered(&mut self, number: usize, now: Instant) -> Result<()> {
         let client = self.clients.get_mut(number).context("no such client")?;
         let Some(exchange) = client.exchange.take() else { return Ok(()) };
-        let latency = client.asked.elapsed();
+        let latency = now.saturating_duration_since(client.asked);
         self.tally.requests += 1;
         self.tally.bytes += exchange.len();
         let goes_on = match self.until {
@@ -287,7 +293,7 @@ impl Crew {
                 self.tally.latencies.push(latency);
                 false
             }
-            Until::Elapsed(time) => self.begun.elapsed() < time,
+            Until::Elapsed(time) => now.saturating_duration_since(self.begun) < time,
             Until::Replayed(times) => client.script.times() < times,
         };
         if !goes_on {
@@ -298,7 +304,7 @@ impl Crew {
             client.connection = Connection::open(&client.target)?;
             self.watch(number)?;
         }
-        self.clients.get_mut(number).context("no such client")?.ask()
+        self.clients.get_mut(number).context("no such client")?.ask(now)
     }
 }
 

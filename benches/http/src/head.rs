@@ -34,29 +34,30 @@ impl Head {
     /// When it is no head of HTTP/1.1, too long, or does not tell the length of its body.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>> {
         let seen = bytes.get(..MAX_HEAD).unwrap_or(bytes);
-        let Some(end) = seen.windows(4).position(|four| four == b"\r\n\r\n") else {
+        let mut ends = seen.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
+        let is_last = |end: &usize| seen.get(..=*end).is_some_and(|head| head.ends_with(b"\r\n\r\n"));
+        let Some(end) = ends.find(is_last) else {
             ensure!(bytes.len() < MAX_HEAD, "the head of the answer is longer than {MAX_HEAD} bytes");
             return Ok(None);
         };
-        let text = seen.get(..end).unwrap_or_default();
+        let text = seen.get(..end.saturating_sub(1)).unwrap_or_default();
         let text = std::str::from_utf8(text).context("the head of the answer is not text")?;
-        let mut lines = text.split("\r\n");
+        let mut lines = text.split_terminator('\n').map(line);
         let mut head = Self {
-            status: status(lines.next().unwrap_or_default())?,
+            status: status(lines.next().unwrap_or(Ok(""))?)?,
             content_length: None,
             content_range: None,
             closes: false,
         };
         for line in lines {
-            head.field(line)?;
+            head.field(line?)?;
         }
-        Ok(Some((head, end + 4)))
+        Ok(Some((head, end + 1)))
     }
 
     fn field(&mut self, line: &str) -> Result<()> {
         let (name, value) = line.split_once(':').with_context(|| format!("{line:?} is no header"))?;
         ensure!(!name.is_empty() && name.bytes().all(is_token), "{name:?} is no name of a header");
-        ensure!(!value.contains(['\r', '\n', '\0']), "{name} has a line end in its value");
         let value = value.trim_matches([' ', '\t']);
         if name.eq_ignore_ascii_case("content-length") {
             ensure!(self.content_length.is_none(), "there is more than one Content-Length");
@@ -74,10 +75,19 @@ impl Head {
     }
 }
 
+/// A line without its end, of which there is nothing else in it.
+fn line(text: &str) -> Result<&str> {
+    let line = text.strip_suffix('\r').with_context(|| format!("{text:?} does not end as a line does"))?;
+    // All of them are looked at, which goes faster than to stop at the first.
+    let is_broken = line.bytes().fold(false, |is_broken, byte| is_broken | (byte == b'\r') | (byte == b'\0'));
+    ensure!(!is_broken, "{line:?} has a line end in it");
+    Ok(line)
+}
+
 fn status(line: &str) -> Result<u16> {
     let rest = line.strip_prefix("HTTP/1.1 ").with_context(|| format!("{line:?} is no HTTP/1.1 status"))?;
-    let (code, reason) = rest.split_once(' ').unwrap_or((rest, ""));
-    ensure!(code.len() == 3 && !reason.contains(['\r', '\n', '\0']), "{line:?} is no HTTP/1.1 status");
+    let (code, _) = rest.split_once(' ').unwrap_or((rest, ""));
+    ensure!(code.len() == 3, "{line:?} is no HTTP/1.1 status");
     let code = number(code).with_context(|| format!("{line:?} is no HTTP/1.1 status"))?;
     ensure!((100..600).contains(&code), "{code} is no status");
     Ok(u16::try_from(code)?)
@@ -99,7 +109,7 @@ fn number(text: &str) -> Result<u64> {
 }
 
 fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+    matches!(byte, b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^'..=b'`' | b'|' | b'~')
 }
 
 #[cfg(test)]

@@ -130,7 +130,7 @@ impl Trace {
             progress.last = span;
             progress.moved = now;
         });
-        Some(Transfer { trace: Arc::clone(this), is_over: false })
+        Some(Transfer { trace: Arc::clone(this), is_now: true, is_over: false })
     }
 
     /// Where a byte of the image comes from, as long as somebody knows.
@@ -160,7 +160,7 @@ impl Trace {
 }
 
 impl Progress {
-    fn sent(&mut self, range: Range<u64>) {
+    fn sent(&mut self, range: Range<u64>, now: Instant) {
         self.sent = self.sent.saturating_add(range.end.saturating_sub(range.start));
         for block in range.start / BLOCK..range.end.div_ceil(BLOCK) {
             let word = usize::try_from(block / 64).ok().and_then(|word| self.blocks.get_mut(word));
@@ -168,7 +168,7 @@ impl Progress {
                 *word |= 1 << (block % 64);
             }
         }
-        self.moved = Instant::now();
+        self.moved = now;
     }
 
     fn ended(&mut self, is_cut: bool) {
@@ -213,16 +213,24 @@ impl Progress {
 #[derive(Debug)]
 pub(super) struct Transfer {
     trace: Arc<Trace>,
+    /// Whether it was begun a moment ago. Most answers are over then, and nobody looks at a clock again.
+    is_now: bool,
     is_over: bool,
 }
 
 impl Transfer {
+    /// The next bytes have to be waited for.
+    pub(super) fn waits(&mut self) {
+        self.is_now = false;
+    }
+
     /// These bytes were handed to the connection, and whether they were the last ones.
     pub(super) fn sent(&mut self, range: Range<u64>, is_over: bool) {
         let ends = is_over && !self.is_over;
         self.is_over |= is_over;
+        let now = (!std::mem::take(&mut self.is_now)).then(Instant::now);
         self.trace.with(|progress| {
-            progress.sent(range);
+            progress.sent(range, now.unwrap_or(progress.moved));
             if ends {
                 progress.ended(false);
             }
@@ -374,7 +382,7 @@ mod tests {
             is_cut: false,
             blocks: vec![0; words],
         };
-        progress.sent(0..1);
+        progress.sent(0..1, Instant::now());
         progress.moved = progress.moved.checked_sub(silence).unwrap();
         progress
     }
@@ -383,14 +391,14 @@ mod tests {
     fn what_is_sent_is_counted_in_blocks() {
         let mut progress = progress(100, Duration::ZERO);
         assert_eq!(progress.blocks_read(), 1);
-        progress.sent(BLOCK - 1..BLOCK + 1);
+        progress.sent(BLOCK - 1..BLOCK + 1, Instant::now());
         assert_eq!(progress.blocks_read(), 2);
-        progress.sent(BLOCK * 64..BLOCK * 66);
-        progress.sent(BLOCK * 64..BLOCK * 65);
+        progress.sent(BLOCK * 64..BLOCK * 66, Instant::now());
+        progress.sent(BLOCK * 64..BLOCK * 65, Instant::now());
         assert_eq!((progress.blocks_read(), progress.sent), (4, 3 + 3 * BLOCK));
         assert_eq!(progress.ranges(BLOCK * 65 + 7), [0..2 * BLOCK, 64 * BLOCK..65 * BLOCK + 7]);
         assert_eq!(progress.state(100), State::Reading);
-        progress.sent(0..BLOCK * 100);
+        progress.sent(0..BLOCK * 100, Instant::now());
         assert_eq!(progress.state(100), State::Complete);
     }
 
@@ -402,7 +410,7 @@ mod tests {
         assert_eq!(progress.state(100), State::Stalled);
         (progress.under_way, progress.is_cut) = (0, true);
         assert_eq!(progress.state(100), State::Stalled);
-        progress.sent(5..6);
+        progress.sent(5..6, Instant::now());
         assert_eq!(progress.state(100), State::Reading);
     }
 }

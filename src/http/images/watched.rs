@@ -2,7 +2,7 @@
 
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes};
 use axum::http::Response;
@@ -46,7 +46,12 @@ impl hyper::body::Body for Watched {
         context: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let this = &mut *self;
-        let frame = ready!(Pin::new(&mut this.body).poll_frame(context));
+        let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(context) else {
+            if let Some(trace) = &mut this.trace {
+                trace.waits();
+            }
+            return Poll::Pending;
+        };
         if let Some(Ok(frame)) = &frame {
             this.meter.sent(frame.data_ref().map_or(0, |bytes| bytes.len() as u64));
             if let Some(trace) = &mut this.trace {

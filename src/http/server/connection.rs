@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -95,7 +95,10 @@ where
 {
     let (terms, peer) = (answers.terms, answers.peer);
     let mut date = Date::default();
-    let again = |range: (&str, &[u8]), head: &mut Vec<u8>| answers.range_again(range, (date.now(), head));
+    let again = |range: (&str, &[u8]), head: &mut Vec<u8>| {
+        let now = Instant::now();
+        answers.range_again(range, now, (date.now(now), head))
+    };
     let stream = Bypass::new(stream, again, answers.progress.clone());
     let mut http = http1::Builder::new();
     // The watch over the connection knows better what it waits for.
@@ -158,8 +161,13 @@ impl Answers<'_> {
     }
 
     /// The answer to a request that the bypass has read.
-    fn range_again(&self, range: (&str, &[u8]), head: (&Date, &mut Vec<u8>)) -> Option<images::Watched> {
-        let body = self.known()?.range_again(range, &self.asker, head)?;
+    fn range_again(
+        &self,
+        range: (&str, &[u8]),
+        now: Instant,
+        head: (&Date, &mut Vec<u8>),
+    ) -> Option<images::Watched> {
+        let body = self.known()?.range_again(range, (&self.asker, now), head)?;
         self.progress.asked();
         Some(body)
     }

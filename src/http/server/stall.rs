@@ -5,7 +5,8 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -15,17 +16,26 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::limits::Limits;
 use super::socket::Direct;
 
-/// What a connection is at, as its reader of requests and its answers tell.
+/// What a connection is at, as its reader of requests and its answers tell. They look and tell several times for each request, so
+/// all of it is one number, and no lock.
 #[derive(Clone, Debug)]
-pub(in crate::http) struct Progress(Arc<Mutex<At>>);
+pub(in crate::http) struct Progress(Arc<Shared>);
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
+struct Shared {
+    begun: Instant,
+    /// An [`At`], as a number.
+    at: AtomicU64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct At {
     stage: Stage,
-    /// Since when somebody waits for the client to go on. Mostly it does before anybody has to, and nobody looks at a clock.
-    since: Option<Instant>,
     /// Whether more of an answer follows for which nobody has to wait.
     has_more: bool,
+    /// Since when somebody waits for the client to go on, from the beginning of the connection. Mostly it does before anybody has to,
+    /// and nobody looks at a clock.
+    since: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,23 +50,61 @@ enum Stage {
     Idle,
 }
 
+impl At {
+    fn begin(stage: Stage) -> Self {
+        Self { stage, has_more: false, since: None }
+    }
+
+    /// The stage in two bits, a bit for more to come, and above them the nanoseconds since when, plus one: enough for 73 years.
+    fn number(self) -> u64 {
+        const MOST: u64 = (u64::MAX >> 3) - 1;
+        let nanos = |since: Duration| u64::try_from(since.as_nanos()).unwrap_or(MOST).min(MOST);
+        let since = self.since.map_or(0, |since| nanos(since) + 1);
+        since << 3 | u64::from(self.has_more) << 2 | self.stage as u64
+    }
+
+    fn of_number(number: u64) -> Self {
+        let stage = match number & 3 {
+            0 => Stage::Head,
+            1 => Stage::Body,
+            2 => Stage::Answer,
+            _ => Stage::Idle,
+        };
+        let since = (number >> 3).checked_sub(1).map(Duration::from_nanos);
+        Self { stage, has_more: number & 4 != 0, since }
+    }
+}
+
 impl Progress {
     /// A connection whose first request is on its way.
     pub(super) fn new() -> Self {
-        Self(Arc::new(Mutex::new(At { stage: Stage::Head, since: None, has_more: false })))
+        let at = AtomicU64::new(At::begin(Stage::Head).number());
+        Self(Arc::new(Shared { begun: Instant::now(), at }))
     }
 
-    fn with<T>(&self, use_it: impl FnOnce(&mut At) -> T) -> T {
-        use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    fn at(&self) -> At {
+        At::of_number(self.0.at.load(Ordering::Acquire))
+    }
+
+    /// Changes what there is to be changed. Gives what it is then.
+    fn change(&self, change: impl Fn(At) -> At) -> At {
+        let mut before = self.0.at.load(Ordering::Acquire);
+        loop {
+            let after = change(At::of_number(before));
+            let number = after.number();
+            if number == before {
+                return after;
+            }
+            match self.0.at.compare_exchange_weak(before, number, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return after,
+                Err(other) => before = other,
+            }
+        }
     }
 
     /// Begins a stage where the connection was in one of others.
-    fn enter(&self, stage: Stage, is_from: impl FnOnce(Stage) -> bool) {
-        self.with(|at| {
-            if is_from(at.stage) {
-                *at = At { stage, since: None, has_more: false };
-            }
-        });
+    fn enter(&self, stage: Stage, is_from: impl Fn(Stage) -> bool) {
+        self.change(|at| if is_from(at.stage) { At::begin(stage) } else { at });
     }
 
     /// A request is there, or more of it.
@@ -81,14 +129,14 @@ impl Progress {
 
     /// A part of an answer was handed over or has to be waited for, and more is at hand or not.
     pub(super) fn goes_on(&self, has_more: bool) {
-        self.with(|at| at.has_more = has_more);
+        self.change(|at| At { has_more, ..at });
     }
 
     fn received(&self) {
-        self.with(|at| match at.stage {
-            Stage::Idle => *at = At { stage: Stage::Head, since: None, has_more: false },
-            Stage::Body => at.since = None,
-            Stage::Head | Stage::Answer => {}
+        self.change(|at| match at.stage {
+            Stage::Idle => At::begin(Stage::Head),
+            Stage::Body => At { since: None, ..at },
+            Stage::Head | Stage::Answer => at,
         });
     }
 
@@ -99,20 +147,22 @@ impl Progress {
 
     /// Whether nothing is asked for.
     pub(super) fn is_idle(&self) -> bool {
-        self.stage() == Stage::Idle
+        self.at().stage == Stage::Idle
     }
 
     pub(super) fn has_more(&self) -> bool {
-        self.with(|at| at.has_more)
+        self.at().has_more
     }
 
-    fn stage(&self) -> Stage {
-        self.with(|at| at.stage)
-    }
-
-    /// Since when the client is waited for: now, if it was not before.
-    fn since(&self) -> Instant {
-        self.with(|at| *at.since.get_or_insert_with(Instant::now))
+    /// What the client is waited for to go on with, and since when: now, if it was not before.
+    fn waits(&self) -> (Stage, Instant) {
+        let mut at = self.at();
+        // An answer is not waited for.
+        if at.since.is_none() && at.stage != Stage::Answer {
+            let now = self.0.begun.elapsed();
+            at = self.change(|at| At { since: at.since.or(Some(now)), ..at });
+        }
+        (at.stage, self.0.begun + at.since.unwrap_or_default())
     }
 }
 
@@ -167,19 +217,20 @@ impl<S: Direct> Watched<S> {
 
     /// Waits for a client that says nothing, as long as that may take.
     fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.progress.stage() {
+        let (stage, since) = self.progress.waits();
+        match stage {
             Stage::Answer => Poll::Pending,
             Stage::Head => {
-                ready!(self.reads.poll(self.progress.since() + self.head_time, context));
+                ready!(self.reads.poll(since + self.head_time, context));
                 Poll::Ready(Err(Late::Head.into()))
             }
             Stage::Body => {
-                ready!(self.reads.poll(self.progress.since() + self.stall_time, context));
+                ready!(self.reads.poll(since + self.stall_time, context));
                 Poll::Ready(Err(Late::Body.into()))
             }
             Stage::Idle => {
                 // Whoever still has an answer to take is not idle.
-                let since = if self.stalled.is_some() { Instant::now() } else { self.progress.since() };
+                let since = if self.stalled.is_some() { Instant::now() } else { since };
                 self.reads.poll(since + self.idle_time, context).map(Ok)
             }
         }
@@ -283,5 +334,53 @@ impl<S: AsyncWrite + Direct + Unpin> AsyncWrite for Watched<S> {
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().socket).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_connection_is_at_is_a_number() {
+        let long = Duration::from_secs(60 * 60 * 24 * 365 * 70);
+        for stage in [Stage::Head, Stage::Body, Stage::Answer, Stage::Idle] {
+            for has_more in [false, true] {
+                for since in [None, Some(Duration::ZERO), Some(Duration::from_nanos(1)), Some(long)] {
+                    let at = At { stage, has_more, since };
+                    assert_eq!(At::of_number(at.number()), at);
+                }
+            }
+        }
+        let at = At { since: Some(Duration::MAX), ..At::begin(Stage::Body) };
+        assert!(At::of_number(at.number()).since > Some(long), "a clock that has gone mad");
+    }
+
+    #[test]
+    fn a_client_is_waited_for_since_it_was_first() {
+        let progress = Progress::new();
+        let (stage, since) = progress.waits();
+        assert_eq!((stage, progress.waits().1), (Stage::Head, since));
+        progress.received();
+        assert_eq!(progress.waits().1, since, "the head is as long in coming");
+        progress.asked();
+        assert_eq!((progress.waits().0, progress.at().since), (Stage::Answer, None));
+        progress.waits_for_body();
+        let (stage, since) = progress.waits();
+        progress.waits_for_body();
+        assert_eq!((stage, progress.waits().1), (Stage::Body, since));
+        progress.received();
+        assert_eq!(progress.at(), At::begin(Stage::Body));
+        progress.has_enough();
+        progress.goes_on(true);
+        assert!(progress.has_more() && !progress.is_idle());
+        progress.answered();
+        assert!(progress.is_idle() && !progress.has_more());
+        let (stage, since) = progress.waits();
+        assert_eq!((stage, progress.waits().1), (Stage::Idle, since));
+        progress.sent();
+        assert_eq!(progress.at(), At::begin(Stage::Idle), "whoever takes something is not idle");
+        progress.received();
+        assert_eq!(progress.at(), At::begin(Stage::Head));
     }
 }
