@@ -36,7 +36,7 @@ pub enum Residency {
     OnDisk,
 }
 
-/// How old what [`Source::recent_stamp`] tells may be, but for a tick of the [coarse clock](coarse_now): less than 10 ms.
+/// How old what [`Source::recent_stamp`] tells may be by the [coarse clock](coarse_now): less than 10 ms, however long its ticks are.
 const RECENT: Duration = Duration::from_millis(5);
 
 /// What a file looks like from outside. It is another one once somebody wrote to the file.
