@@ -197,7 +197,7 @@ impl Source {
     }
 }
 
-/// The time since the machine was started, as it was at the last tick: 1 to 10 ms ago. To know it exactly takes five times as long.
+/// The time since the machine was started, as it was at the last tick: 1 to 10 ms ago. To know it exactly takes seven times as long.
 fn coarse_now() -> Duration {
     Duration::try_from(clock_gettime(ClockId::MonotonicCoarse)).unwrap_or_default()
 }
