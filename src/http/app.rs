@@ -20,6 +20,7 @@ use super::images::ImageServer;
 use super::request::{Following, follow};
 use super::shortcut::App;
 use super::{health, origin, page};
+use crate::inventory::auth::GuardedRouter;
 use crate::inventory::{Inventory, Refusal};
 
 /// The smallest answer that is worth packing: one that does not fit into a packet.
@@ -29,22 +30,27 @@ const MIN_PACKED: u64 = 1400;
 /// common: an id and a line in the log, packed answers for who asks for them, browsers' questions, and an answer even where
 /// ours fails.
 pub fn app(inventory: &Inventory, images: Option<&ImageServer>) -> App {
+    let routes = routes(inventory, images).into_parts().0;
+    in_common(routes, origin::allow(&inventory.settings().allowed_origins), images)
+}
+
+/// All routes of [`app`], with the access to each of them.
+pub(super) fn routes(inventory: &Inventory, images: Option<&ImageServer>) -> GuardedRouter {
     let packing = CompressionLayer::new()
         .gzip(true)
         .quality(CompressionLevel::Fastest)
         .compress_when(SizeAbove::new(MIN_PACKED).and(is_document));
-    let documents = health::routes(inventory, images).merge(page::routes());
-    let documents = documents.fallback_service(inventory.router()).layer(packing).layer(from_fn(ask_to_pack));
+    let documents = health::routes(inventory, images).merge(page::routes()).or(inventory.guarded_router());
+    let documents = documents.map(|router| router.layer(packing).layer(from_fn(ask_to_pack)));
     // Images go past what looks into answers.
-    let app = images.map_or_else(Router::new, ImageServer::router).fallback_service(documents);
-    in_common(app, origin::allow(&inventory.settings().allowed_origins), images)
+    images.map_or_else(GuardedRouter::new, ImageServer::guarded_router).or(documents)
 }
 
 /// Images without an inventory of their own, their health, and what all requests have in common. The page for browsers is not
 /// there: it shows an inventory. Pages of the allowed
 /// origins may fetch images.
 pub fn image_app(images: &ImageServer, allowed_origins: &[String]) -> App {
-    let app = images.router().merge(health::image_routes(images)).fallback(nothing);
+    let app = images.guarded_router().merge(health::image_routes(images)).into_parts().0.fallback(nothing);
     in_common(app, origin::allow_images(allowed_origins), Some(images))
 }
 

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::Router;
 use axum::extract::State as Given;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -12,6 +11,7 @@ use serde::Serialize;
 use super::images::ImageServer;
 use crate::images::CpuArchitecture;
 use crate::images::library::{ImageState, Library, State};
+use crate::inventory::auth::{GuardedRouter, RouteAccess};
 use crate::inventory::{Inventory, json};
 
 /// How long the database may take to answer that it is there.
@@ -25,17 +25,17 @@ struct Parts {
 }
 
 /// `/health`, `/ready` and `/live` of a server with an inventory.
-pub(super) fn routes(inventory: &Inventory, images: Option<&ImageServer>) -> Router {
+pub(super) fn routes(inventory: &Inventory, images: Option<&ImageServer>) -> GuardedRouter {
     let live_images = images.map(ImageServer::live_images).cloned();
     let parts = Parts { inventory: Some(inventory.clone()), live_images };
-    of(parts, get(health)).route("/ready", get(ready))
+    of(parts, get(health), get(ready))
 }
 
 /// `/health`, `/ready` and `/live` of a server of images alone. Whatever the method, they answer, as the first and the last
 /// always did.
-pub(super) fn image_routes(images: &ImageServer) -> Router {
+pub(super) fn image_routes(images: &ImageServer) -> GuardedRouter {
     let parts = Parts { inventory: None, live_images: Some(images.live_images().clone()) };
-    of(parts, any(health)).route("/ready", any(ready))
+    of(parts, any(health), any(ready))
 }
 
 /// Nobody connects before the tables are there: who gets an answer at all finds the service ready.
@@ -43,9 +43,12 @@ async fn ready() -> StatusCode {
     StatusCode::OK
 }
 
-fn of(parts: Parts, health: MethodRouter<Parts>) -> Router {
-    let router = Router::new().route("/health", health).route("/live", any(|| async { StatusCode::OK }));
-    router.with_state(parts)
+fn of(parts: Parts, health: MethodRouter<Parts>, ready: MethodRouter<Parts>) -> GuardedRouter {
+    GuardedRouter::new()
+        .route(RouteAccess::open("/health"), health)
+        .route(RouteAccess::open("/ready"), ready)
+        .route(RouteAccess::open("/live"), any(|| async { StatusCode::OK }))
+        .map(|router| router.with_state(parts))
 }
 
 /// How a server is.

@@ -3,6 +3,8 @@
 //! [`app`] is the API with its health, its log, and what clients may ask of any answer, [`image_app`] the same of images alone; [`serve`] takes connections for it
 //! until it is told to end. What a URL may hold that must not be seen is taken out by [`Redacted`].
 
+#[cfg(test)]
+mod access_tests;
 mod app;
 mod body;
 mod client;

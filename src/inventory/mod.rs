@@ -31,6 +31,8 @@ pub(crate) use background::in_background;
 pub(crate) use error::json;
 pub use error::{GateError, OperationError, Refusal};
 pub(crate) use request::Query;
+#[cfg(test)]
+pub(crate) use routes::operations;
 pub use secret::Secret;
 pub use settings::{ClusterNetworks, Settings};
 

@@ -2,14 +2,19 @@
 //! its path or its body that is wrong.
 
 use axum::http::StatusCode;
-use axum::routing::{MethodFilter, MethodRouter, on};
-use utoipa::openapi::path::{HttpMethod, Operation, OperationBuilder, ParameterBuilder, ParameterIn};
+use axum::routing::{MethodFilter, on};
+use utoipa::openapi::path::{
+    HttpMethod, Operation as Description, OperationBuilder, ParameterBuilder, ParameterIn, PathsBuilder,
+};
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{ContentBuilder, PathItem, Ref, Required, Response, ResponseBuilder};
-use utoipa_axum::router::OpenApiRouter;
 
-use super::auth::{Agent, Caller, Logs, User, UserOrAgent};
-use super::{Inventory, Refusal};
+use super::Refusal;
+use super::auth::{
+    Accepts, Agent, Caller, Logs, Operation, Operations, Target, User, UserOrAgent, WholeService,
+};
+use super::host::HostKey;
+use super::id::ClusterId;
 
 /// How the document calls all of them.
 const TAG: &str = "not implemented";
@@ -74,22 +79,34 @@ const OPERATIONS: &[(HttpMethod, &str, &str, Whose)] = &[
     (Put, "/v2/clusters/{cluster_id}/ui-settings", "V2UpdateClusterUISettings", Users),
 ];
 
-/// Adds those operations that a router does not have.
-pub(super) fn add_to(mut router: OpenApiRouter<Inventory>) -> OpenApiRouter<Inventory> {
-    for (method, path, operation, whose) in OPERATIONS {
-        if router.get_openapi().paths.get_path_operation(path, method.clone()).is_some() {
-            continue;
+/// Adds those operations that are not among the given ones.
+pub(super) fn add_to(operations: Operations) -> Operations {
+    OPERATIONS.iter().fold(operations, |operations, (method, path, id, whose)| {
+        let document = operations.router.get_openapi();
+        if document.paths.get_path_operation(path, method.clone()).is_some() {
+            return operations;
         }
-        let item = PathItem::new(method.clone(), describe(path, operation));
-        let mut more = utoipa::openapi::OpenApi::default();
-        more.paths.paths.insert((*path).to_owned(), item);
-        router.get_openapi_mut().merge(more);
-        router = router.route(path, answer(method, operation, *whose));
-    }
-    router
+        operations.with(match whose {
+            Users => of_path::<User>(method, path, id),
+            Machines => of_path::<Agent>(method, path, id),
+            Both => of_path::<UserOrAgent>(method, path, id),
+            Downloaders => of_path::<Logs>(method, path, id),
+        })
+    })
 }
 
-fn answer(method: &HttpMethod, operation: &'static str, whose: Whose) -> MethodRouter<Inventory> {
+/// An operation whose target is what its path names.
+fn of_path<A: Accepts>(method: &HttpMethod, path: &str, id: &'static str) -> Operation {
+    if path.contains("{host_id}") {
+        refused::<A, HostKey>(method, path, id)
+    } else if path.contains("{cluster_id}") {
+        refused::<A, ClusterId>(method, path, id)
+    } else {
+        refused::<A, WholeService>(method, path, id)
+    }
+}
+
+fn refused<A: Accepts, T: Target>(method: &HttpMethod, path: &str, id: &'static str) -> Operation {
     let filter = match method {
         Delete => MethodFilter::DELETE,
         Patch => MethodFilter::PATCH,
@@ -97,12 +114,10 @@ fn answer(method: &HttpMethod, operation: &'static str, whose: Whose) -> MethodR
         Put => MethodFilter::PUT,
         _ => MethodFilter::GET,
     };
-    match whose {
-        Users => on(filter, async move |_: Caller<User>| refusal(operation)),
-        Machines => on(filter, async move |_: Caller<Agent>| refusal(operation)),
-        Both => on(filter, async move |_: Caller<UserOrAgent>| refusal(operation)),
-        Downloaders => on(filter, async move |_: Caller<Logs>| refusal(operation)),
-    }
+    let handler = async move |_: Caller<A, T>| refusal(id);
+    let item = PathItem::new(method.clone(), describe(path, id));
+    let paths = PathsBuilder::new().path(path, item).build();
+    Operation::new((Vec::new(), paths, on(filter, handler)), handler)
 }
 
 fn refusal(operation: &str) -> Refusal {
@@ -111,7 +126,7 @@ fn refusal(operation: &str) -> Refusal {
 }
 
 /// What the document says of one.
-fn describe(path: &str, operation: &str) -> Operation {
+fn describe(path: &str, operation: &str) -> Description {
     let refused = |description: &str, schema: &str| -> Response {
         let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(schema))).build();
         ResponseBuilder::new().description(description).content("application/json", content).build()

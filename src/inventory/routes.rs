@@ -5,10 +5,12 @@ use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use bytes::Bytes;
 use tower::Layer;
 use utoipa::OpenApi;
-use utoipa_axum::router::OpenApiRouter;
 
+use super::auth::{GuardedRouter, Operations, RouteAccess};
 use super::error::EitherError;
 use super::{
     GateError, Inventory, OperationError, Refusal, Settings, cluster, event, host, infra_env, logs,
@@ -29,38 +31,53 @@ struct Document;
 impl Inventory {
     /// The API, under its path.
     pub fn router(&self) -> Router {
-        let (router, document) = routes().split_for_parts();
-        let text = document.to_json().unwrap_or_default();
+        self.guarded_router().into_parts().0
+    }
+
+    /// The API, under its path, with the access to each route.
+    pub(crate) fn guarded_router(&self) -> GuardedRouter {
+        let Operations { router, access } = operations();
+        let (router, document) = router.split_for_parts();
+        let text = document.to_json().map(Bytes::from);
+        let text = text.map_err(|error| Refusal::internal(format!("cannot write the API document: {error}")));
         let served = move || {
             let text = text.clone();
-            async move { ([(header::CONTENT_TYPE, "application/json")], text) }
+            async move { text.map(|text| ([(header::CONTENT_TYPE, "application/json")], text)) }
         };
-        let api = router
-            .route("/openapi", axum::routing::get(served.clone()))
-            .route("/v2/openapi", axum::routing::get(served.clone()))
-            .layer(DefaultBodyLimit::max(MOST_BODY))
-            .with_state(self.clone());
-        let all = Router::new().nest(Settings::API, api).route("/openapi.json", axum::routing::get(served));
-        // A layer of the router itself would not see which methods a path has: that is added behind it.
-        Router::new().fallback_service(from_fn(shape_errors_of_router).layer(all))
+        let documents = ["/openapi", "/v2/openapi"].into_iter().fold(GuardedRouter::new(), |router, path| {
+            router.route(RouteAccess::open(path), get(served.clone()))
+        });
+        let api = GuardedRouter::of_operations(router, access)
+            .merge(documents)
+            .map(|router| router.layer(DefaultBodyLimit::max(MOST_BODY)).with_state(self.clone()));
+        let all: GuardedRouter =
+            api.under(Settings::API).route(RouteAccess::open("/openapi.json"), get(served));
+        // A layer of the router itself would not see which methods a path has: that is added after it.
+        all.map(|router: Router| {
+            Router::new().fallback_service(from_fn(shape_errors_of_router).layer(router))
+        })
     }
 
     /// The document that describes the API.
     #[must_use]
     pub fn openapi() -> utoipa::openapi::OpenApi {
-        routes().split_for_parts().1
+        operations().router.into_openapi()
     }
 }
 
-fn routes() -> OpenApiRouter<Inventory> {
-    let router = OpenApiRouter::with_openapi(Document::openapi())
-        .merge(cluster::routes())
-        .merge(infra_env::routes())
-        .merge(host::routes())
-        .merge(event::routes())
-        .merge(logs::routes())
-        .merge(version::routes());
-    not_implemented::add_to(router)
+/// All operations of the API.
+pub(crate) fn operations() -> Operations {
+    let areas = [
+        cluster::routes(),
+        infra_env::routes(),
+        host::routes(),
+        event::routes(),
+        logs::routes(),
+        version::routes(),
+    ];
+    let operations = areas.into_iter().flatten();
+    let operations = operations.fold(Operations::new(Document::openapi()), Operations::with);
+    not_implemented::add_to(operations)
 }
 
 /// Gives the refusals of the router the form that those of the API have.

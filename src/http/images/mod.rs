@@ -35,6 +35,7 @@ use crate::http::metrics::Metrics;
 use crate::images::library::Library;
 use crate::images::{CpuArchitecture, ImageType, OsImage};
 use crate::inventory::Refusal;
+use crate::inventory::auth::GuardedRouter;
 use ignition::discovery::HttpUrl;
 use known::Known;
 use trace::Traces;
@@ -84,7 +85,12 @@ impl ImageServer {
 
     /// Its routes.
     pub fn router(&self) -> Router {
-        routes::routes().with_state(self.clone())
+        self.guarded_router().into_parts().0
+    }
+
+    /// Its routes, with the access to each of them.
+    pub(crate) fn guarded_router(&self) -> GuardedRouter {
+        routes::routes().map(|router| router.with_state(self.clone()))
     }
 
     /// What it counts.

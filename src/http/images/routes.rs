@@ -1,7 +1,6 @@
 //! The routes of the assisted image service, with `.sha256` beside each file, and our own under `/i`.
 
 use axum::Json;
-use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -14,24 +13,33 @@ use super::wanted::{Asked, Wanted, infra_env, infra_env_of, machine, named, no_s
 use super::{Artifact, BootFile, ImageServer};
 use crate::http::metrics::MEDIA_TYPE;
 use crate::images::CpuArchitecture;
+use crate::inventory::auth::{AuthKind, GuardedRouter, IdSource, RouteAccess};
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::{Refusal, Secret};
 
-pub(super) fn routes() -> Router<ImageServer> {
-    Router::new()
-        .route("/byid/{id}/{version}/{architecture}/{file}", get(by_id))
-        .route("/byapikey/{token}/{version}/{architecture}/{file}", get(by_api_key))
-        .route("/bytoken/{token}/{version}/{architecture}/{file}", get(by_image_token))
-        .route("/images/{id}", get(by_query))
-        .route("/images/{id}/pxe-initrd", get(initrd))
-        .route("/images/{id}/s390x-initrd-addrsize", get(initrd_addrsize))
-        .route("/boot-artifacts/{file}", get(boot_file))
-        .route("/metrics", get(metrics))
-        .route("/i/{who}", get(listing))
-        .route("/i/{who}/boot-trace", get(boot_trace))
-        .route("/i/{who}/{file}", get(file))
-        .route("/i/{who}/{machine}/{file}", get(file_of_machine))
-        .method_not_allowed_fallback(only_reads)
+pub(super) fn routes() -> GuardedRouter<ImageServer> {
+    const NAMED: &[AuthKind] = &[AuthKind::Url, AuthKind::ImageUrl, AuthKind::User];
+    const ID: &[IdSource] = &[IdSource::Path("id")];
+    const API_KEY: &[IdSource] = &[IdSource::PathToken("token", AuthKind::Url)];
+    const IMAGE_TOKEN: &[IdSource] = &[IdSource::PathToken("token", AuthKind::ImageUrl)];
+    const WHO: &[IdSource] = &[IdSource::Path("who"), IdSource::PathToken("who", AuthKind::Url)];
+    let image = |path, ids| RouteAccess::image(path, NAMED, ids);
+    let by_api_key_path = "/byapikey/{token}/{version}/{architecture}/{file}";
+    let by_token_path = "/bytoken/{token}/{version}/{architecture}/{file}";
+    GuardedRouter::new()
+        .route(image("/byid/{id}/{version}/{architecture}/{file}", ID), get(by_id))
+        .route(RouteAccess::image(by_api_key_path, &[], API_KEY), get(by_api_key))
+        .route(RouteAccess::image(by_token_path, &[AuthKind::Url], IMAGE_TOKEN), get(by_image_token))
+        .route(image("/images/{id}", ID), get(by_query))
+        .route(image("/images/{id}/pxe-initrd", ID), get(initrd))
+        .route(image("/images/{id}/s390x-initrd-addrsize", ID), get(initrd_addrsize))
+        .route(RouteAccess::open("/boot-artifacts/{file}"), get(boot_file))
+        .route(RouteAccess::open("/metrics"), get(metrics))
+        .route(image("/i/{who}", WHO), get(listing))
+        .route(image("/i/{who}/boot-trace", WHO), get(boot_trace))
+        .route(image("/i/{who}/{file}", WHO), get(file))
+        .route(image("/i/{who}/{machine}/{file}", WHO), get(file_of_machine))
+        .map(|router| router.method_not_allowed_fallback(only_reads))
 }
 
 /// What a client hears who wants to do something else with an image than to have it.

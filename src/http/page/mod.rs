@@ -4,13 +4,13 @@
 //! the rights of whoever looks at it: here is nothing to guard, and nothing to keep in step but the API itself. It fetches
 //! nothing from anywhere else, and a browser is told to let it do nothing else either.
 
-use axum::Router;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use sha2::{Digest, Sha256};
 
 use super::content::is_known;
+use crate::inventory::auth::{GuardedRouter, RouteAccess};
 
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
@@ -46,10 +46,10 @@ const HEADERS: [(HeaderName, &str); 5] = [
 ];
 
 /// The page, at `/`, and its parts.
-pub(super) fn routes() -> Router {
-    PARTS.into_iter().fold(Router::new(), |router, (path, media_type, contents)| {
+pub(super) fn routes() -> GuardedRouter {
+    PARTS.into_iter().fold(GuardedRouter::new(), |router, (path, media_type, contents)| {
         let part = Part::new(media_type, contents);
-        router.route(path, get(async move |headers: HeaderMap| part.answer(&headers)))
+        router.route(RouteAccess::open(path), get(async move |headers: HeaderMap| part.answer(&headers)))
     })
 }
 

@@ -6,114 +6,119 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 
-use super::{AuthKind, Scope, Target};
+use super::target::{Ids, Named, NamedInBody, Target};
+use super::{AuthKind, Scope};
 use crate::inventory::request::Query;
 use crate::inventory::{Inventory, Refusal};
 
-/// Which kinds of token an operation takes, in the order in which they are tried.
+/// The kinds of token that an operation accepts, in the order in which they are tried.
 pub(crate) trait Accepts: Send + Sync + 'static {
     const KINDS: &'static [AuthKind];
-    const TARGET: TargetIn = TargetIn::Request;
-}
-
-/// Where it is said what an operation touches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TargetIn {
-    /// In the path or the query: tokens that reach only a part of everything are checked against it.
-    Request,
-    /// In the body: the operation has to ask [`Caller::require`].
-    Body,
 }
 
 macro_rules! callers {
-    ($($(#[$doc:meta])* $name:ident: $($kind:ident),+ $(=> $place:ident)?;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: $($kind:ident),+;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         pub(crate) struct $name;
 
         impl Accepts for $name {
             const KINDS: &'static [AuthKind] = &[$(AuthKind::$kind),+];
-            $(const TARGET: TargetIn = TargetIn::$place;)?
         }
     )*};
 }
 
 callers! {
-    /// People, or programs that act for them.
+    /// Users, or programs that act for them.
     User: User;
-    /// People, and programs that watch. For lists of everything.
+    /// Users, and programs that watch. For lists of everything.
     Lister: User, Watcher;
-    /// People, machines, and programs that watch.
+    /// Users, agents, and programs that watch.
     Reader: User, Agent, Watcher;
-    /// Machines.
+    /// Agents.
     Agent: Agent;
-    /// Machines, which tell of something that the body names.
-    EventSource: Agent => Body;
-    /// People and machines.
+    /// Users and agents.
     UserOrAgent: User, Agent;
-    /// Whoever downloads files of an infra-env.
+    /// Clients that download files of an infra-env.
     Files: User, Agent, Url, Image, ImageUrl;
-    /// Whoever downloads the initrd of an infra-env.
+    /// Clients that download the initrd of an infra-env.
     Initrd: User, Url, Image;
-    /// Whoever reads events.
+    /// Clients that read events.
     Logs: User, Url, Watcher;
-    /// Whoever downloads logs.
+    /// Clients that download logs.
     Downloader: User, Url;
 }
 
-/// Who calls, and what that reaches.
+/// The caller of an operation, whose token gives access to the target of the operation.
+///
+/// `A` is the kinds of token that the operation accepts. `T` is the target: the ids that a request names. An operation takes
+/// these ids from here alone, so that it uses the ids that the token was checked against.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Caller<A> {
-    pub(crate) kind: AuthKind,
+pub(crate) struct Caller<A, T> {
+    pub(crate) target: T,
     pub(crate) scope: Scope,
+    kind: AuthKind,
     accepts: PhantomData<A>,
 }
 
-impl<A: Accepts> FromRequestParts<Inventory> for Caller<A> {
+impl<A: Accepts, T: Target> FromRequestParts<Inventory> for Caller<A, T> {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, inventory: &Inventory) -> Result<Self, Refusal> {
         let Ok(query) = Query::from_request_parts(parts, inventory).await;
-        let caller = Self::authenticate(parts, &query, inventory).await?;
-        if A::TARGET == TargetIn::Request && caller.scope != Scope::Everything {
-            caller.require(inventory, &Target::of(parts, &query).await).await?;
+        let (kind, scope) = authenticate(A::KINDS, (&parts.headers, &query), inventory).await?;
+        let target = T::read(&Ids::of_request(parts, &query).await?)?;
+        let caller = Self { target, scope, kind, accepts: PhantomData };
+        if let Some(named) = caller.target.named()
+            && !named.is_within(kind, scope, inventory.records()).await?
+        {
+            return Err(caller.out_of_scope());
         }
         Ok(caller)
     }
 }
 
-impl<A: Accepts> Caller<A> {
-    async fn authenticate(parts: &Parts, query: &Query, inventory: &Inventory) -> Result<Self, Refusal> {
-        let mut last = None;
-        for kind in A::KINDS {
-            let token = token(*kind, &parts.headers, query);
-            match inventory.policy().judge(inventory.records(), *kind, token).await {
-                Ok(Some(scope)) => return Ok(Self { kind: *kind, scope, accepts: PhantomData }),
-                Ok(None) => {}
-                Err(refusal) => last = Some(refusal),
-            }
-        }
-        Err(last.unwrap_or_else(|| {
-            Refusal::at_gate(StatusCode::UNAUTHORIZED, "unauthenticated for invalid credentials")
-        }))
-    }
-
-    /// Refuses what the caller's token does not reach.
-    pub(crate) async fn require(&self, inventory: &Inventory, target: &Target) -> Result<(), Refusal> {
-        let records = inventory.records();
-        // An operation looks for the host in a path, but takes the one in a body as it is.
-        let is_looked_for = A::TARGET == TargetIn::Request || self.scope == Scope::Everything;
-        if target.is_within(self.kind, self.scope, records).await?
-            && (is_looked_for || target.has_its_hosts(records).await?)
-        {
-            return Ok(());
-        }
-        tracing::info!(kind = %self.kind, scope = ?self.scope, "a token does not reach what was asked for");
-        Err(Refusal::not_found("Object Not Found"))
+impl<A, T> Caller<A, T> {
+    /// The refusal of a token that does not give access to all that a request names: as if that did not exist.
+    fn out_of_scope(&self) -> Refusal {
+        tracing::info!(kind = %self.kind, scope = ?self.scope, "token does not grant access to the requested resource");
+        Refusal::not_found("Object Not Found")
     }
 }
 
-/// The token of a kind, if there is one.
+impl<A> Caller<A, NamedInBody> {
+    /// Refuses a body that names a resource outside of the token's scope, or a host that does not exist.
+    pub(crate) async fn require(&self, inventory: &Inventory, named: &Named) -> Result<(), Refusal> {
+        let records = inventory.records();
+        let is_within = named.is_within(self.kind, self.scope, records).await?;
+        // An operation looks for a host of a path itself, but takes one of a body as it is.
+        if is_within && (self.scope == Scope::Everything || named.has_its_hosts(records).await?) {
+            return Ok(());
+        }
+        Err(self.out_of_scope())
+    }
+}
+
+/// The first kind of token that the request has a valid one of, and the scope of that token.
+async fn authenticate(
+    kinds: &[AuthKind],
+    (headers, query): (&HeaderMap, &Query),
+    inventory: &Inventory,
+) -> Result<(AuthKind, Scope), Refusal> {
+    let mut last = None;
+    for kind in kinds {
+        match inventory.policy().judge(inventory.records(), *kind, token(*kind, headers, query)).await {
+            Ok(Some(scope)) => return Ok((*kind, scope)),
+            Ok(None) => {}
+            Err(refusal) => last = Some(refusal),
+        }
+    }
+    Err(last.unwrap_or_else(|| {
+        Refusal::at_gate(StatusCode::UNAUTHORIZED, "unauthenticated for invalid credentials")
+    }))
+}
+
+/// The token of a kind, if the request has one.
 fn token<'a>(kind: AuthKind, headers: &'a HeaderMap, query: &'a Query) -> Option<&'a str> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let found = match kind {

@@ -1,13 +1,15 @@
-//! Who may do what.
+//! Authentication and authorisation.
 //!
-//! A [`Policy`] says how a token is judged. An operation says, in its signature, which [kinds](AuthKind) of token it takes:
-//! `Caller<User>` and so on. What a token reaches is checked before the operation begins, by the ids in the path
-//! and in the query. `docs/auth.md` has the whole of it.
+//! A [`Policy`] verifies tokens. The signature of an operation says which [kinds](AuthKind) of token it accepts and which ids a
+//! request names: `Caller<User, ClusterId>` and so on. Before the operation begins, the token is checked against these ids.
+//! `docs/auth.md` has the table of all routes.
 
+mod access;
 mod caller;
 mod keys;
 mod local;
 mod reach;
+mod target;
 #[cfg(test)]
 mod tests;
 mod token;
@@ -17,16 +19,19 @@ use std::fmt;
 use axum::http::StatusCode;
 use uuid::Uuid;
 
+pub use access::RouteAccess;
+pub(crate) use access::{GuardedRouter, Operation, Operations, operation};
 pub(crate) use caller::{
-    Agent, Caller, Downloader, EventSource, Files, Initrd, Lister, Logs, Reader, User, UserOrAgent,
+    Accepts, Agent, Caller, Downloader, Files, Initrd, Lister, Logs, Reader, User, UserOrAgent,
 };
 pub use keys::{KeyError, KeyHalf, KeyTexts, LocalKeys};
 pub use local::LocalPolicy;
-pub(crate) use reach::Target;
+pub use target::IdSource;
+pub(crate) use target::{ClusterLogs, EventsOf, LogsSource, Named, NamedInBody, Target, WholeService};
 
 use super::id::{ClusterId, InfraEnvId};
 use super::store::{Records, StoreError};
-use super::{Refusal, Secret};
+use super::{Inventory, Refusal, Secret};
 
 /// Where a token stands in a request, and so what it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

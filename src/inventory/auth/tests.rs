@@ -19,10 +19,12 @@ use tower::ServiceExt;
 use uuid::Uuid;
 
 use super::{
-    Agent, Caller, EventSource, Files, KeyTexts, Lister, LocalKeys, Logs, Policy, Reader, Target, User,
+    Agent, Caller, EventsOf, Files, KeyTexts, Lister, LocalKeys, Logs, LogsSource, Named, NamedInBody,
+    Policy, Reader, User, WholeService,
 };
 use crate::images::Catalogue;
 use crate::inventory::files::FileStore;
+use crate::inventory::host::HostKey;
 use crate::inventory::id::{ClusterId, HostId, InfraEnvId};
 use crate::inventory::store::{Changes, Key, Kind, Outcome, Row, SqlStore, Step};
 use crate::inventory::{Inventory, Refusal, Settings};
@@ -54,30 +56,36 @@ async fn apply(inventory: &Inventory, steps: Vec<Step>) {
 }
 
 macro_rules! answers_to {
-    ($kind:ident) => {
-        |_: Caller<$kind>| async { StatusCode::OK }
+    ($kind:ident, $target:ty) => {
+        |_: Caller<$kind, $target>| async { StatusCode::OK }
     };
 }
 
 async fn tell(
-    caller: Caller<EventSource>,
+    caller: Caller<Agent, NamedInBody>,
     State(inventory): State<Inventory>,
     body: String,
 ) -> Result<StatusCode, Refusal> {
     let cluster = body.parse().ok();
-    caller.require(&inventory, &Target { cluster, ..Target::default() }).await?;
+    caller.require(&inventory, &Named { cluster, ..Named::default() }).await?;
     Ok(StatusCode::OK)
 }
 
 fn routes() -> Router<Inventory> {
     Router::new()
-        .route("/infra-envs", get(answers_to!(Lister)).post(answers_to!(User)))
-        .route("/infra-envs/{infra_env_id}", get(answers_to!(Files)).patch(answers_to!(User)))
-        .route("/infra-envs/{infra_env_id}/hosts", post(answers_to!(Agent)))
-        .route("/infra-envs/{infra_env_id}/hosts/{host_id}", get(answers_to!(Agent)))
-        .route("/clusters/{cluster_id}", get(answers_to!(Reader)))
-        .route("/clusters/{cluster_id}/logs", get(answers_to!(Logs)).post(answers_to!(Agent)))
-        .route("/events", get(answers_to!(Logs)).post(tell))
+        .route("/infra-envs", get(answers_to!(Lister, WholeService)).post(answers_to!(User, WholeService)))
+        .route(
+            "/infra-envs/{infra_env_id}",
+            get(answers_to!(Files, InfraEnvId)).patch(answers_to!(User, InfraEnvId)),
+        )
+        .route("/infra-envs/{infra_env_id}/hosts", post(answers_to!(Agent, InfraEnvId)))
+        .route("/infra-envs/{infra_env_id}/hosts/{host_id}", get(answers_to!(Agent, HostKey)))
+        .route("/clusters/{cluster_id}", get(answers_to!(Reader, ClusterId)))
+        .route(
+            "/clusters/{cluster_id}/logs",
+            get(answers_to!(Logs, ClusterId)).post(answers_to!(Agent, LogsSource)),
+        )
+        .route("/events", get(answers_to!(Logs, EventsOf)).post(tell))
         .fallback(|| async { StatusCode::NOT_FOUND.into_response() })
 }
 
@@ -377,7 +385,7 @@ async fn a_machine_reaches_what_it_is_part_of() {
         (format!("POST /clusters/{cluster}/logs?infra_env_id={own}&host_id={host}"), own, 200),
         (format!("POST /clusters/{cluster}/logs?infra_env_id={stranger}&host_id={host}"), own, 404),
         (format!("GET /infra-envs/{}/hosts/{host}", own.0.simple()), own, 200),
-        ("GET /infra-envs/nothing/hosts/nothing".to_owned(), own, 404),
+        ("GET /infra-envs/nothing/hosts/nothing".to_owned(), own, 400),
     ] {
         assert_eq!(site.as_agent(&line, *token).await, expected, "{line}");
     }

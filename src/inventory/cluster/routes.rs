@@ -2,26 +2,28 @@
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::{
     Cluster, ClusterCreateParams, ClusterDefaults, ClusterImportParams, ClusterQuery, ClusterUpdateParams,
     DisconnectedClusterParams, ShownHosts,
 };
-use crate::inventory::auth::{Caller, Lister, Reader, User};
+use crate::inventory::auth::{Caller, Lister, Operation, Reader, User, WholeService, operation};
 use crate::inventory::error::{Refusals, Reply};
 use crate::inventory::id::ClusterId;
-use crate::inventory::request::{At, Body, Query};
+use crate::inventory::request::{Body, Query};
 use crate::inventory::{Inventory, Refusal};
 
-pub(crate) fn routes() -> OpenApiRouter<Inventory> {
-    OpenApiRouter::new()
-        .routes(routes!(register, list))
-        .routes(routes!(default_config))
-        .routes(routes!(import))
-        .routes(routes!(register_disconnected))
-        .routes(routes!(get, update, deregister))
+pub(crate) fn routes() -> Vec<Operation> {
+    vec![
+        operation!(register),
+        operation!(list),
+        operation!(default_config),
+        operation!(import),
+        operation!(register_disconnected),
+        operation!(get),
+        operation!(update),
+        operation!(deregister),
+    ]
 }
 
 type Answer<T> = Result<Reply<T>, Refusal>;
@@ -42,7 +44,7 @@ fn with_deleted(headers: &HeaderMap) -> bool {
     responses((status = CREATED, body = Cluster), Refusals)
 )]
 async fn register(
-    _caller: Caller<User>,
+    _caller: Caller<User, WholeService>,
     State(inventory): State<Inventory>,
     Body(params): Body<ClusterCreateParams>,
 ) -> Answer<Cluster> {
@@ -65,7 +67,7 @@ async fn register(
     responses((status = OK, body = Vec<Cluster>), Refusals)
 )]
 async fn list(
-    _caller: Caller<Lister>,
+    _caller: Caller<Lister, WholeService>,
     query: Query,
     headers: HeaderMap,
     State(inventory): State<Inventory>,
@@ -88,7 +90,10 @@ async fn list(
     tag = "clusters",
     responses((status = OK, body = ClusterDefaults), Refusals)
 )]
-async fn default_config(_caller: Caller<User>, State(inventory): State<Inventory>) -> Reply<ClusterDefaults> {
+async fn default_config(
+    _caller: Caller<User, WholeService>,
+    State(inventory): State<Inventory>,
+) -> Reply<ClusterDefaults> {
     Reply(StatusCode::OK, ClusterDefaults::of(inventory.settings()))
 }
 
@@ -102,7 +107,7 @@ async fn default_config(_caller: Caller<User>, State(inventory): State<Inventory
     responses((status = CREATED, body = Cluster), Refusals)
 )]
 async fn import(
-    _caller: Caller<User>,
+    _caller: Caller<User, WholeService>,
     State(inventory): State<Inventory>,
     Body(params): Body<ClusterImportParams>,
 ) -> Answer<Cluster> {
@@ -119,7 +124,7 @@ async fn import(
     responses((status = CREATED, body = Cluster), Refusals)
 )]
 async fn register_disconnected(
-    _caller: Caller<User>,
+    _caller: Caller<User, WholeService>,
     State(inventory): State<Inventory>,
     Body(params): Body<DisconnectedClusterParams>,
 ) -> Answer<Cluster> {
@@ -140,8 +145,7 @@ async fn register_disconnected(
     responses((status = OK, body = Cluster), Refusals)
 )]
 async fn get(
-    _caller: Caller<Reader>,
-    At(id): At<ClusterId>,
+    Caller { target: id, .. }: Caller<Reader, ClusterId>,
     query: Query,
     headers: HeaderMap,
     State(inventory): State<Inventory>,
@@ -165,8 +169,7 @@ async fn get(
     responses((status = CREATED, body = Cluster), Refusals)
 )]
 async fn update(
-    _caller: Caller<User>,
-    At(id): At<ClusterId>,
+    Caller { target: id, .. }: Caller<User, ClusterId>,
     State(inventory): State<Inventory>,
     Body(params): Body<ClusterUpdateParams>,
 ) -> Answer<Cluster> {
@@ -183,8 +186,7 @@ async fn update(
     responses((status = NO_CONTENT), Refusals)
 )]
 async fn deregister(
-    _caller: Caller<User>,
-    At(id): At<ClusterId>,
+    Caller { target: id, .. }: Caller<User, ClusterId>,
     State(inventory): State<Inventory>,
 ) -> Result<StatusCode, Refusal> {
     inventory.deregister_cluster(id).await?;

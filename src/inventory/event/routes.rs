@@ -3,22 +3,22 @@
 use axum::extract::State;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::told::ToldEvent;
 use super::{Category, EventPage, EventQuery, EventView, Severity};
-use crate::inventory::auth::{Caller, EventSource, Logs, Scope, Target};
+use crate::inventory::auth::{
+    Agent, Caller, EventsOf, Logs, Named, NamedInBody, Operation, Scope, operation,
+};
 use crate::inventory::error::{Refusals, Reply};
 use crate::inventory::host::HostRecord;
-use crate::inventory::id::{ClusterId, HostId, InfraEnvId};
+use crate::inventory::id::ClusterId;
 use crate::inventory::infra_env::InfraEnvRecord;
 use crate::inventory::request::{Body, Query, RequestId};
 use crate::inventory::store::{Filter, Key, Kind, Record};
 use crate::inventory::{Inventory, Refusal};
 
-pub(crate) fn routes() -> OpenApiRouter<Inventory> {
-    OpenApiRouter::new().routes(routes!(list_events, trigger_event))
+pub(crate) fn routes() -> Vec<Operation> {
+    vec![operation!(list_events), operation!(trigger_event)]
 }
 
 /// How many events an answer has that asks for no number.
@@ -54,17 +54,17 @@ const USUAL_LIMIT: u64 = 5000;
     )
 )]
 async fn list_events(
-    caller: Caller<Logs>,
+    caller: Caller<Logs, EventsOf>,
     query: Query,
     State(inventory): State<Inventory>,
 ) -> Result<Response, Refusal> {
-    let asked = Asked::read(&query)?;
+    let asked = Asked::read(&query, caller.target.0)?;
     let page = match asked.resolve(&inventory, caller.scope).await? {
         Some(query) => inventory.records().store().events(&query).await?,
         None => EventPage::default(),
     };
     // By severity they are counted for clusters only.
-    let by_severity = if asked.cluster.is_some() { page.by_severity } else { Default::default() };
+    let by_severity = if asked.named.cluster.is_some() { page.by_severity } else { Default::default() };
     let events: Vec<EventView> = page.events.into_iter().map(EventView::from).collect();
     let mut response = Reply(StatusCode::OK, events).into_response();
     let headers = response.headers_mut();
@@ -87,9 +87,7 @@ fn count_header(severity: Severity) -> HeaderName {
 /// What somebody asks for.
 #[derive(Debug)]
 struct Asked {
-    cluster: Option<ClusterId>,
-    hosts: Vec<HostId>,
-    infra_env: Option<InfraEnvId>,
+    named: Named,
     deleted_hosts: bool,
     cluster_level: bool,
     /// The rest.
@@ -97,7 +95,7 @@ struct Asked {
 }
 
 impl Asked {
-    fn read(query: &Query) -> Result<Self, Refusal> {
+    fn read(query: &Query, named: Named) -> Result<Self, Refusal> {
         const SEVERITIES: [(&str, Severity); 4] = [
             ("info", Severity::Info),
             ("warning", Severity::Warning),
@@ -106,8 +104,6 @@ impl Asked {
         ];
         const CATEGORIES: [(&str, Category); 2] = [("user", Category::User), ("metrics", Category::Metrics)];
         const ORDERS: [(&str, bool); 2] = [("ascending", false), ("descending", true)];
-        let mut hosts: Vec<HostId> = query.ids("host_ids")?;
-        hosts.extend(query.id::<HostId>("host_id")?);
         let mut categories = query.choices("categories", &CATEGORIES)?;
         if categories.is_empty() {
             categories.push(Category::User);
@@ -123,9 +119,7 @@ impl Asked {
             ..EventQuery::default()
         };
         Ok(Self {
-            cluster: query.id("cluster_id")?,
-            hosts,
-            infra_env: query.id("infra_env_id")?,
+            named,
             deleted_hosts: query.flag("deleted_hosts"),
             cluster_level: query.flag("cluster_level"),
             page,
@@ -135,11 +129,11 @@ impl Asked {
     /// The query that the store is asked. Nothing if nothing can be found. A cluster counts more than hosts, and these more
     /// than an infra-env.
     async fn resolve(&self, inventory: &Inventory, scope: Scope) -> Result<Option<EventQuery>, Refusal> {
-        let resolved = if let Some(cluster) = self.cluster {
+        let resolved = if let Some(cluster) = self.named.cluster {
             self.of_cluster(inventory, cluster).await?
-        } else if !self.hosts.is_empty() {
+        } else if !self.named.hosts.is_empty() {
             Some(EventQuery {
-                hosts: self.hosts.clone(),
+                hosts: self.named.hosts.clone(),
                 live_hosts: true,
                 message: None,
                 ..self.page.clone()
@@ -159,7 +153,7 @@ impl Asked {
         inventory: &Inventory,
         cluster: ClusterId,
     ) -> Result<Option<EventQuery>, Refusal> {
-        let mut hosts = self.hosts.clone();
+        let mut hosts = self.named.hosts.clone();
         if self.deleted_hosts {
             let filter = Filter::all(Kind::Host).of_cluster(cluster.0).with_deleted();
             let all = inventory.records().list::<HostRecord>(filter).await?;
@@ -173,13 +167,13 @@ impl Asked {
     }
 
     async fn of_infra_env(&self, inventory: &Inventory) -> Result<Option<EventQuery>, Refusal> {
-        if let Some(infra_env) = self.infra_env {
+        if let Some(infra_env) = self.named.infra_env {
             let key = Key { kind: InfraEnvRecord::KIND, parent: None, id: infra_env.0 };
             if !inventory.records().store().is_there(key).await? {
                 return Ok(None);
             }
         }
-        Ok(Some(EventQuery { infra_env: self.infra_env, message: None, ..self.page.clone() }))
+        Ok(Some(EventQuery { infra_env: self.named.infra_env, message: None, ..self.page.clone() }))
     }
 }
 
@@ -193,14 +187,14 @@ impl Asked {
     responses((status = CREATED), Refusals)
 )]
 async fn trigger_event(
-    caller: Caller<EventSource>,
+    caller: Caller<Agent, NamedInBody>,
     request: RequestId,
     State(inventory): State<Inventory>,
     Body(told): Body<ToldEvent>,
 ) -> Result<StatusCode, Refusal> {
     let (infra_env, cluster) = (told.infra_env_id, told.cluster_id);
     let hosts = told.host_id.into_iter().collect();
-    caller.require(&inventory, &Target { infra_env, cluster, hosts }).await?;
+    caller.require(&inventory, &Named { infra_env, cluster, hosts }).await?;
     // What cannot be kept is let go: who tells it could not do better.
     if let Some(event) = told.into_event(request) {
         inventory.records().tell(event).await?;

@@ -1,8 +1,8 @@
 //! What becomes of hosts when their cluster goes, and what they have to know of it.
 
 use super::journal::Journal;
+use super::key::HostKey;
 use super::membership::leave;
-use super::place::Place;
 use super::record::{Choices, HostRecord};
 use crate::inventory::cluster::{ClusterKind, ClusterRecord, ClusterStatus};
 use crate::inventory::event::Severity;
@@ -53,7 +53,7 @@ pub(crate) async fn find_in_cluster(
     infra_env: Option<InfraEnvId>,
 ) -> Result<HostRecord, Refusal> {
     let host = if let Some(infra_env_id) = infra_env {
-        Some(Place { infra_env_id, host_id }.find(inventory.records()).await?.record)
+        Some(HostKey { infra_env_id, host_id }.find(inventory.records()).await?.record)
     } else {
         let all =
             inventory.records().list::<HostRecord>(Filter::all(Kind::Host).of_cluster(cluster.0)).await?;

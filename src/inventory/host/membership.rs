@@ -2,7 +2,7 @@
 
 use super::cluster::{find_cluster, is_joined, is_single_node, takes_hosts, takes_none};
 use super::journal::Journal;
-use super::place::Place;
+use super::key::HostKey;
 use super::record::{Choices, Findings, HostRecord, Logs, Progress};
 use super::stage::HostRole;
 use super::status::{HostKind, HostStatus};
@@ -18,7 +18,7 @@ use crate::inventory::{Inventory, Refusal, logs};
 /// A host and a cluster that somebody brings together.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Binding {
-    pub(super) place: Place,
+    pub(super) place: HostKey,
     pub(super) cluster: ClusterId,
     pub(super) request: RequestId,
 }
@@ -31,7 +31,7 @@ impl Binding {
         if let Err(refusal) = &bound
             && refusal.status() != axum::http::StatusCode::NOT_FOUND
         {
-            let Place { infra_env_id, host_id } = self.place;
+            let HostKey { infra_env_id, host_id } = self.place;
             let reason = refusal.reason();
             let message = format!("Failed to bind host {host_id} to cluster {}: {reason}", self.cluster);
             let event = Event::now("host_bind_failed", Severity::Error, message).of_host(host_id);
@@ -101,7 +101,7 @@ fn enter(host: &mut HostRecord, cluster: &ClusterRecord, journal: &mut Journal) 
 /// Takes a host out of its cluster, as soon as its agent registers again.
 pub(super) async fn unbind(
     inventory: &Inventory,
-    place: Place,
+    place: HostKey,
     request: RequestId,
 ) -> Result<HostRecord, Refusal> {
     let records = inventory.records();

@@ -6,10 +6,10 @@
 mod choice;
 mod cluster;
 mod journal;
+mod key;
 mod machine;
 mod membership;
 mod model;
-mod place;
 mod progress;
 mod record;
 mod refresh;
@@ -25,6 +25,7 @@ mod view;
 mod words;
 
 pub(crate) use cluster::{find_in_cluster, release_hosts};
+pub(crate) use key::HostKey;
 pub use model::{
     BindHostParams, CertificateVerification, DiskChoice, DiskFormatting, DiskRole, FencingCredentials,
     Header, Host, HostCreateParams, HostIgnitionParams, HostProgress, HostProgressParams, HostUpdateParams,

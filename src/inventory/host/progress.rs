@@ -2,8 +2,8 @@
 
 use super::cluster::require_part_of;
 use super::journal::Journal;
+use super::key::HostKey;
 use super::model::HostProgressParams;
-use super::place::Place;
 use super::record::HostRecord;
 use super::stage::{HostStage, LogsState, stages_of};
 use super::status::HostStatus;
@@ -111,7 +111,7 @@ pub(crate) async fn note_logs(
         journal.tell_in_full(host, "host_logs_uploaded", Severity::Info, message);
         Ok(())
     };
-    Place { infra_env_id, host_id }.change(inventory, request, note).await?;
+    HostKey { infra_env_id, host_id }.change(inventory, request, note).await?;
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 
 use super::cluster::{find_cluster, is_joined, is_single_node, takes_hosts, takes_none};
 use super::journal::Journal;
-use super::place::Place;
+use super::key::HostKey;
 use super::record::{Choices, Findings, HostRecord, Logs, Progress};
 use super::refresh::WAITING_FOR_INVENTORY;
 use super::stage::{HostRole, HostStage};
@@ -20,7 +20,7 @@ use crate::inventory::{Inventory, Refusal};
 /// Who registers.
 #[derive(Clone, Debug)]
 pub(super) struct Registration {
-    pub(super) place: Place,
+    pub(super) place: HostKey,
     pub(super) agent_version: String,
     pub(super) request: RequestId,
 }
@@ -33,7 +33,7 @@ impl Registration {
         if let Err(refusal) = &registered
             && matches!(refusal.status(), StatusCode::BAD_REQUEST | StatusCode::CONFLICT)
         {
-            let Place { infra_env_id, host_id } = self.place;
+            let HostKey { infra_env_id, host_id } = self.place;
             let event = Event::now("host_registration_failed", Severity::Error, refusal.reason());
             let event = event.of_infra_env(infra_env_id).of_host(host_id).in_answer_to(self.request.0);
             records.tell(event).await?;

@@ -4,28 +4,30 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::download::{File, FileName, IpxeScript};
 use super::{InfraEnv, InfraEnvCreateParams, InfraEnvUpdateParams, Preflight, PresignedUrl};
 use crate::images::ImageType;
-use crate::inventory::auth::{Caller, Files, Initrd, Lister, User};
+use crate::inventory::auth::{Caller, Files, Initrd, Lister, Operation, User, WholeService, operation};
 use crate::inventory::error::{Refusals, Reply};
 use crate::inventory::id::InfraEnvId;
-use crate::inventory::request::{At, Body, Query};
+use crate::inventory::request::{Body, Query};
 use crate::inventory::{Inventory, Refusal};
 
-pub(crate) fn routes() -> OpenApiRouter<Inventory> {
-    OpenApiRouter::new()
-        .routes(routes!(register, list))
-        .routes(routes!(get, update, deregister))
-        .routes(routes!(image_url))
-        .routes(routes!(download_file))
-        .routes(routes!(presigned_url))
-        .routes(routes!(minimal_initrd))
-        .routes(routes!(regenerate_signing_key))
-        .routes(routes!(preflight))
+pub(crate) fn routes() -> Vec<Operation> {
+    vec![
+        operation!(register),
+        operation!(list),
+        operation!(get),
+        operation!(update),
+        operation!(deregister),
+        operation!(image_url),
+        operation!(download_file),
+        operation!(presigned_url),
+        operation!(minimal_initrd),
+        operation!(regenerate_signing_key),
+        operation!(preflight),
+    ]
 }
 
 type Answer<T> = Result<Reply<T>, Refusal>;
@@ -40,7 +42,7 @@ type Answer<T> = Result<Reply<T>, Refusal>;
     responses((status = CREATED, body = InfraEnv), Refusals)
 )]
 async fn register(
-    _caller: Caller<User>,
+    _caller: Caller<User, WholeService>,
     State(inventory): State<Inventory>,
     Body(params): Body<InfraEnvCreateParams>,
 ) -> Answer<InfraEnv> {
@@ -60,7 +62,7 @@ async fn register(
     responses((status = OK, body = Vec<InfraEnv>), Refusals)
 )]
 async fn list(
-    _caller: Caller<Lister>,
+    _caller: Caller<Lister, WholeService>,
     query: Query,
     State(inventory): State<Inventory>,
 ) -> Answer<Vec<InfraEnv>> {
@@ -78,8 +80,7 @@ async fn list(
     responses((status = OK, body = InfraEnv), Refusals)
 )]
 async fn get(
-    _caller: Caller<Files>,
-    At(id): At<InfraEnvId>,
+    Caller { target: id, .. }: Caller<Files, InfraEnvId>,
     State(inventory): State<Inventory>,
 ) -> Answer<InfraEnv> {
     Ok(Reply(StatusCode::OK, inventory.infra_env(id).await?))
@@ -96,8 +97,7 @@ async fn get(
     responses((status = CREATED, body = InfraEnv), Refusals)
 )]
 async fn update(
-    _caller: Caller<User>,
-    At(id): At<InfraEnvId>,
+    Caller { target: id, .. }: Caller<User, InfraEnvId>,
     State(inventory): State<Inventory>,
     Body(params): Body<InfraEnvUpdateParams>,
 ) -> Answer<InfraEnv> {
@@ -114,8 +114,7 @@ async fn update(
     responses((status = NO_CONTENT), Refusals)
 )]
 async fn deregister(
-    _caller: Caller<User>,
-    At(id): At<InfraEnvId>,
+    Caller { target: id, .. }: Caller<User, InfraEnvId>,
     State(inventory): State<Inventory>,
 ) -> Result<StatusCode, Refusal> {
     inventory.deregister_infra_env(id).await?;
@@ -132,8 +131,7 @@ async fn deregister(
     responses((status = OK, body = PresignedUrl), Refusals)
 )]
 async fn image_url(
-    _caller: Caller<User>,
-    At(id): At<InfraEnvId>,
+    Caller { target: id, .. }: Caller<User, InfraEnvId>,
     State(inventory): State<Inventory>,
 ) -> Answer<PresignedUrl> {
     Ok(Reply(StatusCode::OK, inventory.image_url(id).await?))
@@ -155,8 +153,7 @@ async fn image_url(
     responses((status = OK, content_type = "application/octet-stream"), (status = NOT_MODIFIED), Refusals)
 )]
 async fn download_file(
-    _caller: Caller<Files>,
-    At(id): At<InfraEnvId>,
+    Caller { target: id, .. }: Caller<Files, InfraEnvId>,
     query: Query,
     headers: HeaderMap,
     State(inventory): State<Inventory>,
@@ -204,8 +201,7 @@ fn checked_mac(text: &str) -> Result<&str, Refusal> {
     responses((status = OK, body = PresignedUrl), Refusals)
 )]
 async fn presigned_url(
-    _caller: Caller<User>,
-    At(id): At<InfraEnvId>,
+    Caller { target: id, .. }: Caller<User, InfraEnvId>,
     query: Query,
     State(inventory): State<Inventory>,
 ) -> Answer<PresignedUrl> {
@@ -230,8 +226,7 @@ async fn presigned_url(
     )
 )]
 async fn minimal_initrd(
-    _caller: Caller<Initrd>,
-    At(id): At<InfraEnvId>,
+    Caller { target: id, .. }: Caller<Initrd, InfraEnvId>,
     headers: HeaderMap,
     State(inventory): State<Inventory>,
 ) -> Result<Response, Refusal> {
@@ -254,8 +249,7 @@ async fn minimal_initrd(
     responses((status = NO_CONTENT), Refusals)
 )]
 async fn regenerate_signing_key(
-    _caller: Caller<User>,
-    At(id): At<InfraEnvId>,
+    Caller { target: id, .. }: Caller<User, InfraEnvId>,
     State(inventory): State<Inventory>,
 ) -> Result<StatusCode, Refusal> {
     inventory.regenerate_signing_key(id).await?;
@@ -272,8 +266,7 @@ async fn regenerate_signing_key(
     responses((status = OK, body = Preflight), Refusals)
 )]
 async fn preflight(
-    _caller: Caller<User>,
-    At(id): At<InfraEnvId>,
+    Caller { target: id, .. }: Caller<User, InfraEnvId>,
     State(inventory): State<Inventory>,
 ) -> Answer<Preflight> {
     Ok(Reply(StatusCode::OK, inventory.preflight(id).await?))

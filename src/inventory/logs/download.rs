@@ -37,10 +37,10 @@ enum LogsType {
 
 impl Wanted {
     /// What a query says.
-    pub(super) fn read(query: &Query) -> Result<Self, Refusal> {
+    pub(super) fn read(query: &Query, host: Option<HostId>) -> Result<Self, Refusal> {
         const KINDS: [(&str, LogsType); 3] =
             [("host", LogsType::Host), ("controller", LogsType::Controller), ("all", LogsType::All)];
-        match (query.choice("logs_type", &KINDS)?, query.id("host_id")?) {
+        match (query.choice("logs_type", &KINDS)?, host) {
             (Some(LogsType::Controller), _) => Ok(Self::Controller),
             (None | Some(LogsType::Host), Some(host)) => Ok(Self::Host(host)),
             (Some(LogsType::Host), None) => Err(Refusal::bad("host_id is required for the logs of a host")),

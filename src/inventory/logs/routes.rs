@@ -1,32 +1,30 @@
 //! `/v2/clusters/{cluster_id}/logs` and how far they are.
 
-use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Multipart, Request, State};
+use axum::extract::{FromRequest, Multipart, Request, State};
 use axum::http::StatusCode;
-use axum::http::request::Parts;
 use axum::response::Response;
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::MOST_LOGS;
 use super::download::{Wanted, download};
 use super::upload::{Sender, Upload};
-use crate::inventory::auth::{Agent, Caller, Downloader};
+use crate::inventory::auth::{Agent, Caller, ClusterLogs, Downloader, LogsSource, Operation, operation};
 use crate::inventory::cluster::ClusterRecord;
 use crate::inventory::error::Refusals;
 use crate::inventory::host::{LogsProgressParams, LogsState};
 use crate::inventory::id::ClusterId;
-use crate::inventory::request::{At, Body, Query, RequestId};
+use crate::inventory::request::{Body, Query, RequestId};
 use crate::inventory::store::{Change, Stored};
 use crate::inventory::time::{Micros, Millis};
 use crate::inventory::{Inventory, Refusal};
 
-pub(crate) fn routes() -> OpenApiRouter<Inventory> {
+pub(crate) fn routes() -> Vec<Operation> {
     let form = usize::try_from(MOST_LOGS).unwrap_or(usize::MAX).saturating_add(MOST_FORM);
-    OpenApiRouter::new()
-        .routes(routes!(upload_logs, download_logs))
-        .layer(DefaultBodyLimit::max(form))
-        .routes(routes!(update_cluster_logs_progress))
+    vec![
+        operation!(upload_logs).with_body_limit(form),
+        operation!(download_logs),
+        operation!(update_cluster_logs_progress),
+    ]
 }
 
 /// What a form has beside its file at most, in bytes.
@@ -40,17 +38,6 @@ struct LogsForm {
     /// The logs.
     #[schema(value_type = String, format = Binary)]
     upfile: Vec<u8>,
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for Upload {
-    type Rejection = Refusal;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
-        let At(cluster) = At::from_request_parts(parts, state).await?;
-        let Ok(query) = Query::from_request_parts(parts, state).await;
-        let Ok(request) = RequestId::from_request_parts(parts, state).await;
-        Ok(Self { cluster, sender: Sender::read(&query)?, request })
-    }
 }
 
 /// A form, refused as all bodies are.
@@ -82,12 +69,14 @@ impl FromRequest<Inventory> for Form {
     responses((status = NO_CONTENT), (status = PAYLOAD_TOO_LARGE, body = crate::inventory::OperationError), Refusals)
 )]
 async fn upload_logs(
-    _caller: Caller<Agent>,
-    upload: Upload,
+    Caller { target: source, .. }: Caller<Agent, LogsSource>,
+    query: Query,
+    request: RequestId,
     State(inventory): State<Inventory>,
     Form(form): Form,
 ) -> Result<StatusCode, Refusal> {
-    upload.keep(&inventory, form).await?;
+    let sender = Sender::read(&query, &source)?;
+    Upload { cluster: source.cluster, sender, request }.keep(&inventory, form).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -105,12 +94,11 @@ async fn upload_logs(
     responses((status = OK, content_type = "application/octet-stream", body = Vec<u8>), Refusals)
 )]
 async fn download_logs(
-    _caller: Caller<Downloader>,
-    At(id): At<ClusterId>,
+    Caller { target, .. }: Caller<Downloader, ClusterLogs>,
     query: Query,
     State(inventory): State<Inventory>,
 ) -> Result<Response, Refusal> {
-    download(&inventory, id, Wanted::read(&query)?).await
+    download(&inventory, target.cluster, Wanted::read(&query, target.host)?).await
 }
 
 /// How far the logs of a cluster's controller are
@@ -124,8 +112,7 @@ async fn download_logs(
     responses((status = NO_CONTENT), Refusals)
 )]
 async fn update_cluster_logs_progress(
-    _caller: Caller<Agent>,
-    At(id): At<ClusterId>,
+    Caller { target: id, .. }: Caller<Agent, ClusterId>,
     State(inventory): State<Inventory>,
     Body(said): Body<LogsProgressParams>,
 ) -> Result<StatusCode, Refusal> {

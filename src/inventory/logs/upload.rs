@@ -6,6 +6,7 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 
 use super::{MOST_LOGS, delete, path_of_controller, path_of_host};
+use crate::inventory::auth::LogsSource;
 use crate::inventory::event::{Event, Severity};
 use crate::inventory::files::{Cause, FileError, FilePath, MOST_BUFFERED};
 use crate::inventory::host;
@@ -26,13 +27,12 @@ pub(super) enum Sender {
 
 impl Sender {
     /// What a query says.
-    pub(super) fn read(query: &Query) -> Result<Self, Refusal> {
+    pub(super) fn read(query: &Query, source: &LogsSource) -> Result<Self, Refusal> {
         const KINDS: [(&str, bool); 2] = [("host", true), ("controller", false)];
         let of_host = query.choice("logs_type", &KINDS)?.ok_or_else(|| Query::missing("logs_type"))?;
-        let (host, infra_env) = (query.id("host_id")?, query.id("infra_env_id")?);
-        match (of_host, host) {
+        match (of_host, source.host) {
             (false, _) => Ok(Self::Controller),
-            (true, Some(host)) => Ok(Self::Host(host, infra_env)),
+            (true, Some(host)) => Ok(Self::Host(host, source.infra_env)),
             (true, None) => Err(Refusal::bad("host_id is required for the logs of a host")),
         }
     }

@@ -4,13 +4,11 @@
 mod body;
 mod id;
 mod large;
-mod path;
 mod query;
 mod schema;
 
 pub(crate) use body::{Body, RequestBody, request_bodies};
 pub(crate) use id::RequestId;
 pub(crate) use large::{LargeBodies, Room};
-pub(crate) use path::At;
 pub(crate) use query::Query;
 pub(crate) use schema::Schemas;

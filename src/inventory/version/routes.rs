@@ -5,24 +5,24 @@ use std::collections::BTreeMap;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::os_image::architecture_in_path;
 use super::{ComponentVersions, OsImageParams, OsImageView, SupportedArchitectures};
 use crate::images::{OpenshiftVersion, Version, VersionQuery};
-use crate::inventory::auth::{Caller, User};
+use crate::inventory::auth::{Caller, Operation, User, WholeService, operation};
 use crate::inventory::error::{Refusals, Reply};
 use crate::inventory::request::{Body, Query};
 use crate::inventory::{Inventory, Refusal};
 
-pub(crate) fn routes() -> OpenApiRouter<Inventory> {
-    OpenApiRouter::new()
-        .routes(routes!(list_component_versions))
-        .routes(routes!(list_openshift_versions))
-        .routes(routes!(list_supported_architectures))
-        .routes(routes!(list_os_images, add_os_image))
-        .routes(routes!(remove_os_image))
+pub(crate) fn routes() -> Vec<Operation> {
+    vec![
+        operation!(list_component_versions),
+        operation!(list_openshift_versions),
+        operation!(list_supported_architectures),
+        operation!(list_os_images),
+        operation!(add_os_image),
+        operation!(remove_os_image),
+    ]
 }
 
 /// The versions of the parts of an installation
@@ -34,7 +34,7 @@ pub(crate) fn routes() -> OpenApiRouter<Inventory> {
     responses((status = OK, body = ComponentVersions), Refusals)
 )]
 async fn list_component_versions(
-    _caller: Caller<User>,
+    _caller: Caller<User, WholeService>,
     State(inventory): State<Inventory>,
 ) -> Reply<ComponentVersions> {
     let settings = inventory.settings();
@@ -60,7 +60,7 @@ async fn list_component_versions(
     responses((status = OK, body = BTreeMap<String, OpenshiftVersion>), Refusals)
 )]
 async fn list_openshift_versions(
-    _caller: Caller<User>,
+    _caller: Caller<User, WholeService>,
     query: Query,
     State(inventory): State<Inventory>,
 ) -> Result<Reply<BTreeMap<String, OpenshiftVersion>>, Refusal> {
@@ -78,7 +78,7 @@ async fn list_openshift_versions(
     responses((status = OK, body = SupportedArchitectures), Refusals)
 )]
 async fn list_supported_architectures(
-    _caller: Caller<User>,
+    _caller: Caller<User, WholeService>,
     query: Query,
 ) -> Result<Reply<SupportedArchitectures>, Refusal> {
     let text = query.text("openshift_version").ok_or_else(|| Query::missing("openshift_version"))?;
@@ -96,7 +96,7 @@ async fn list_supported_architectures(
     responses((status = OK, body = Vec<OsImageView>), Refusals)
 )]
 async fn list_os_images(
-    _caller: Caller<User>,
+    _caller: Caller<User, WholeService>,
     State(inventory): State<Inventory>,
 ) -> Result<Reply<Vec<OsImageView>>, Refusal> {
     Ok(Reply(StatusCode::OK, inventory.os_images().await?))
@@ -112,7 +112,7 @@ async fn list_os_images(
     responses((status = CREATED, body = OsImageView), Refusals)
 )]
 async fn add_os_image(
-    _caller: Caller<User>,
+    _caller: Caller<User, WholeService>,
     State(inventory): State<Inventory>,
     Body(params): Body<OsImageParams>,
 ) -> Result<Reply<OsImageView>, Refusal> {
@@ -132,7 +132,7 @@ async fn add_os_image(
     responses((status = NO_CONTENT), Refusals)
 )]
 async fn remove_os_image(
-    _caller: Caller<User>,
+    _caller: Caller<User, WholeService>,
     path: Result<Path<(String, String)>, PathRejection>,
     State(inventory): State<Inventory>,
 ) -> Result<StatusCode, Refusal> {

@@ -3,27 +3,26 @@
 use axum::extract::{FromRequestParts, RawPathParams, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
+use super::super::key::HostKey;
 use super::super::membership::{Binding, unbind};
 use super::super::model::{BindHostParams, Host};
-use super::super::place::Place;
 use super::super::record::HostRecord;
 use super::super::status::HostStatus;
 use super::super::view::Shown;
-use crate::inventory::auth::{Caller, User};
+use crate::inventory::auth::{Caller, Operation, User, operation};
 use crate::inventory::error::{Refusals, Reply};
 use crate::inventory::request::{Body, RequestId};
 use crate::inventory::{Inventory, Refusal};
 
-pub(super) fn routes() -> OpenApiRouter<Inventory> {
-    OpenApiRouter::new()
-        .routes(routes!(bind_host))
-        .routes(routes!(unbind_host))
-        .routes(routes!(reset_host))
-        .routes(routes!(install_host))
-        .routes(routes!(reset_host_validation))
+pub(super) fn routes() -> Vec<Operation> {
+    vec![
+        operation!(bind_host),
+        operation!(unbind_host),
+        operation!(reset_host),
+        operation!(install_host),
+        operation!(reset_host_validation),
+    ]
 }
 
 /// Makes a host part of a cluster
@@ -32,13 +31,12 @@ pub(super) fn routes() -> OpenApiRouter<Inventory> {
     path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/bind",
     operation_id = "BindHost",
     tag = "hosts",
-    params(Place),
+    params(HostKey),
     request_body = BindHostParams,
     responses((status = OK, body = Host), Refusals)
 )]
 async fn bind_host(
-    _caller: Caller<User>,
-    place: Place,
+    Caller { target: place, .. }: Caller<User, HostKey>,
     request: RequestId,
     State(inventory): State<Inventory>,
     Body(params): Body<BindHostParams>,
@@ -53,12 +51,11 @@ async fn bind_host(
     path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/unbind",
     operation_id = "UnbindHost",
     tag = "hosts",
-    params(Place),
+    params(HostKey),
     responses((status = OK, body = Host), Refusals)
 )]
 async fn unbind_host(
-    _caller: Caller<User>,
-    place: Place,
+    Caller { target: place, .. }: Caller<User, HostKey>,
     request: RequestId,
     State(inventory): State<Inventory>,
 ) -> Result<Reply<Host>, Refusal> {
@@ -72,12 +69,11 @@ async fn unbind_host(
     path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/reset",
     operation_id = "v2ResetHost",
     tag = "hosts",
-    params(Place),
+    params(HostKey),
     responses((status = NOT_IMPLEMENTED, body = crate::inventory::OperationError), Refusals)
 )]
 async fn reset_host(
-    _caller: Caller<User>,
-    place: Place,
+    Caller { target: place, .. }: Caller<User, HostKey>,
     State(inventory): State<Inventory>,
 ) -> Result<StatusCode, Refusal> {
     let host = place.find(inventory.records()).await?.record;
@@ -91,12 +87,11 @@ async fn reset_host(
     path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/install",
     operation_id = "v2InstallHost",
     tag = "hosts",
-    params(Place),
+    params(HostKey),
     responses((status = NOT_IMPLEMENTED, body = crate::inventory::OperationError), Refusals)
 )]
 async fn install_host(
-    _caller: Caller<User>,
-    place: Place,
+    Caller { target: place, .. }: Caller<User, HostKey>,
     State(inventory): State<Inventory>,
 ) -> Result<StatusCode, Refusal> {
     let host = place.find(inventory.records()).await?.record;
@@ -142,12 +137,11 @@ impl<S: Send + Sync> FromRequestParts<S> for ValidationAt {
     path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/reset-validation/{validation_id}",
     operation_id = "v2ResetHostValidation",
     tag = "hosts",
-    params(Place, ("validation_id" = String, Path, description = "The validation")),
+    params(HostKey, ("validation_id" = String, Path, description = "The validation")),
     responses((status = NOT_IMPLEMENTED, body = crate::inventory::OperationError), Refusals)
 )]
 async fn reset_host_validation(
-    _caller: Caller<User>,
-    place: Place,
+    Caller { target: place, .. }: Caller<User, HostKey>,
     ValidationAt(id): ValidationAt,
     State(inventory): State<Inventory>,
 ) -> Result<StatusCode, Refusal> {

@@ -6,14 +6,12 @@ use axum::extract::{FromRequestParts, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use serde_json::json;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::super::journal::Journal;
+use super::super::key::HostKey;
 use super::super::model::{
     Host, HostCreateParams, HostProgressParams, LogsProgressParams, RegisteredHost, RunnerCommand,
 };
-use super::super::place::Place;
 use super::super::progress::{keep_logs_state, keep_progress};
 use super::super::record::HostRecord;
 use super::super::refresh::refresh;
@@ -21,20 +19,22 @@ use super::super::registration::Registration;
 use super::super::reply::Finding;
 use super::super::steps::{StepReply, Steps, has_to_upgrade, steps_for};
 use super::super::view::Shown;
-use crate::inventory::auth::{Agent, Caller};
+use crate::inventory::auth::{Agent, Caller, Operation, operation};
 use crate::inventory::error::{Refusals, Reply};
 use crate::inventory::event::Severity;
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::infra_env::InfraEnvRecord;
-use crate::inventory::request::{At, Body, Query, RequestId};
+use crate::inventory::request::{Body, Query, RequestId};
 use crate::inventory::{Inventory, Refusal};
 
-pub(super) fn routes() -> OpenApiRouter<Inventory> {
-    OpenApiRouter::new()
-        .routes(routes!(register_host))
-        .routes(routes!(get_next_steps, post_step_reply))
-        .routes(routes!(update_host_progress))
-        .routes(routes!(update_host_logs_progress))
+pub(super) fn routes() -> Vec<Operation> {
+    vec![
+        operation!(register_host),
+        operation!(get_next_steps),
+        operation!(post_step_reply),
+        operation!(update_host_progress),
+        operation!(update_host_logs_progress),
+    ]
 }
 
 /// What the name of an image has at most, in bytes; a longer one is none.
@@ -71,13 +71,12 @@ impl<S: Send + Sync> FromRequestParts<S> for AgentCall {
     responses((status = CREATED, body = RegisteredHost), Refusals)
 )]
 async fn register_host(
-    _caller: Caller<Agent>,
-    At(infra_env_id): At<InfraEnvId>,
+    Caller { target: infra_env_id, .. }: Caller<Agent, InfraEnvId>,
     call: AgentCall,
     State(inventory): State<Inventory>,
     Body(params): Body<HostCreateParams>,
 ) -> Result<Reply<RegisteredHost>, Refusal> {
-    let place = Place { infra_env_id, host_id: params.host_id };
+    let place = HostKey { infra_env_id, host_id: params.host_id };
     let agent_version = params.discovery_agent_version.or(call.agent_version).unwrap_or_default();
     let host = Registration { place, agent_version, request: call.request }.register(&inventory).await?;
     let settings = inventory.settings();
@@ -97,12 +96,11 @@ async fn register_host(
     path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/instructions",
     operation_id = "v2GetNextSteps",
     tag = "hosts",
-    params(Place, ("timestamp" = Option<i64>, Query, description = "The clock of the host, in seconds since 1970")),
+    params(HostKey, ("timestamp" = Option<i64>, Query, description = "The clock of the host, in seconds since 1970")),
     responses((status = OK, body = Steps), Refusals)
 )]
 async fn get_next_steps(
-    _caller: Caller<Agent>,
-    place: Place,
+    Caller { target: place, .. }: Caller<Agent, HostKey>,
     call: AgentCall,
     query: Query,
     State(inventory): State<Inventory>,
@@ -137,13 +135,12 @@ async fn get_next_steps(
     path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/instructions",
     operation_id = "v2PostStepReply",
     tag = "hosts",
-    params(Place),
+    params(HostKey),
     request_body = StepReply,
     responses((status = NO_CONTENT), Refusals)
 )]
 async fn post_step_reply(
-    _caller: Caller<Agent>,
-    place: Place,
+    Caller { target: place, .. }: Caller<Agent, HostKey>,
     request: RequestId,
     State(inventory): State<Inventory>,
     Body(reply): Body<StepReply>,
@@ -162,13 +159,12 @@ async fn post_step_reply(
     path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/progress",
     operation_id = "v2UpdateHostInstallProgress",
     tag = "hosts",
-    params(Place),
+    params(HostKey),
     request_body = HostProgressParams,
     responses((status = OK), Refusals)
 )]
 async fn update_host_progress(
-    _caller: Caller<Agent>,
-    place: Place,
+    Caller { target: place, .. }: Caller<Agent, HostKey>,
     request: RequestId,
     State(inventory): State<Inventory>,
     Body(said): Body<HostProgressParams>,
@@ -183,13 +179,12 @@ async fn update_host_progress(
     path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/logs-progress",
     operation_id = "v2UpdateHostLogsProgress",
     tag = "hosts",
-    params(Place),
+    params(HostKey),
     request_body = LogsProgressParams,
     responses((status = NO_CONTENT), Refusals)
 )]
 async fn update_host_logs_progress(
-    _caller: Caller<Agent>,
-    place: Place,
+    Caller { target: place, .. }: Caller<Agent, HostKey>,
     request: RequestId,
     State(inventory): State<Inventory>,
     Body(said): Body<LogsProgressParams>,

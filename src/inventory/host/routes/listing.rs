@@ -2,23 +2,21 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::super::model::Host;
 use super::super::stage::HostRole;
 use super::super::status::HostStatus;
 use super::super::view::{Shown, list, views_of_cluster};
-use crate::inventory::auth::{Caller, UserOrAgent};
+use crate::inventory::auth::{Caller, Operation, UserOrAgent, operation};
 use crate::inventory::error::{Refusals, Reply};
 use crate::inventory::id::{ClusterId, InfraEnvId};
 use crate::inventory::infra_env::InfraEnvRecord;
-use crate::inventory::request::{At, Query};
+use crate::inventory::request::Query;
 use crate::inventory::store::{Filter, Kind};
 use crate::inventory::{Inventory, Refusal};
 
-pub(super) fn routes() -> OpenApiRouter<Inventory> {
-    OpenApiRouter::new().routes(routes!(list_hosts)).routes(routes!(list_cluster_hosts))
+pub(super) fn routes() -> Vec<Operation> {
+    vec![operation!(list_hosts), operation!(list_cluster_hosts)]
 }
 
 /// The hosts of an infra-env
@@ -31,8 +29,7 @@ pub(super) fn routes() -> OpenApiRouter<Inventory> {
     responses((status = OK, body = Vec<Host>), Refusals)
 )]
 async fn list_hosts(
-    _caller: Caller<UserOrAgent>,
-    At(id): At<InfraEnvId>,
+    Caller { target: id, .. }: Caller<UserOrAgent, InfraEnvId>,
     State(inventory): State<Inventory>,
 ) -> Result<Reply<Vec<Host>>, Refusal> {
     let found = inventory.records().find::<InfraEnvRecord>(None, id.0).await?;
@@ -58,8 +55,7 @@ async fn list_hosts(
     responses((status = OK, body = Vec<Host>), Refusals)
 )]
 async fn list_cluster_hosts(
-    _caller: Caller<UserOrAgent>,
-    At(id): At<ClusterId>,
+    Caller { target: id, .. }: Caller<UserOrAgent, ClusterId>,
     query: Query,
     State(inventory): State<Inventory>,
 ) -> Result<Reply<Vec<Host>>, Refusal> {

@@ -5,14 +5,8 @@ mod agent;
 mod listing;
 mod user;
 
-use utoipa_axum::router::OpenApiRouter;
+use crate::inventory::auth::Operation;
 
-use crate::inventory::Inventory;
-
-pub(crate) fn routes() -> OpenApiRouter<Inventory> {
-    OpenApiRouter::new()
-        .merge(agent::routes())
-        .merge(listing::routes())
-        .merge(user::routes())
-        .merge(actions::routes())
+pub(crate) fn routes() -> Vec<Operation> {
+    [agent::routes(), listing::routes(), user::routes(), actions::routes()].into_iter().flatten().collect()
 }

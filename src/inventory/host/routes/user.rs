@@ -2,29 +2,31 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::super::choice::{
     check_ignition_override, check_installer_args, keep_ignition_override, keep_installer_args,
 };
 use super::super::cluster::deregister;
 use super::super::journal::Journal;
+use super::super::key::HostKey;
 use super::super::model::{Host, HostIgnitionParams, HostUpdateParams, InstallerArgsParams};
-use super::super::place::Place;
 use super::super::record::HostRecord;
 use super::super::refresh::up_to_date;
 use super::super::view::Shown;
-use crate::inventory::auth::{Caller, User};
+use crate::inventory::auth::{Caller, Operation, User, operation};
 use crate::inventory::error::{Refusals, Reply};
 use crate::inventory::request::{Body, RequestId};
 use crate::inventory::{Inventory, Refusal, logs};
 
-pub(super) fn routes() -> OpenApiRouter<Inventory> {
-    OpenApiRouter::new()
-        .routes(routes!(get_host, update_host, deregister_host))
-        .routes(routes!(update_installer_args))
-        .routes(routes!(get_host_ignition, update_host_ignition))
+pub(super) fn routes() -> Vec<Operation> {
+    vec![
+        operation!(get_host),
+        operation!(update_host),
+        operation!(deregister_host),
+        operation!(update_installer_args),
+        operation!(get_host_ignition),
+        operation!(update_host_ignition),
+    ]
 }
 
 /// A host
@@ -33,12 +35,11 @@ pub(super) fn routes() -> OpenApiRouter<Inventory> {
     path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}",
     operation_id = "v2GetHost",
     tag = "hosts",
-    params(Place),
+    params(HostKey),
     responses((status = OK, body = Host), Refusals)
 )]
 async fn get_host(
-    _caller: Caller<User>,
-    place: Place,
+    Caller { target: place, .. }: Caller<User, HostKey>,
     State(inventory): State<Inventory>,
 ) -> Result<Reply<Host>, Refusal> {
     let found = place.find(inventory.records()).await?;
@@ -54,13 +55,12 @@ async fn get_host(
     path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}",
     operation_id = "v2UpdateHost",
     tag = "hosts",
-    params(Place),
+    params(HostKey),
     request_body = HostUpdateParams,
     responses((status = CREATED, body = Host), Refusals)
 )]
 async fn update_host(
-    _caller: Caller<User>,
-    place: Place,
+    Caller { target: place, .. }: Caller<User, HostKey>,
     request: RequestId,
     State(inventory): State<Inventory>,
     Body(params): Body<HostUpdateParams>,
@@ -78,12 +78,11 @@ async fn update_host(
     path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}",
     operation_id = "v2DeregisterHost",
     tag = "hosts",
-    params(Place),
+    params(HostKey),
     responses((status = NO_CONTENT), Refusals)
 )]
 async fn deregister_host(
-    _caller: Caller<User>,
-    place: Place,
+    Caller { target: place, .. }: Caller<User, HostKey>,
     request: RequestId,
     State(inventory): State<Inventory>,
 ) -> Result<StatusCode, Refusal> {
@@ -102,13 +101,12 @@ async fn deregister_host(
     path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/installer-args",
     operation_id = "v2UpdateHostInstallerArgs",
     tag = "hosts",
-    params(Place),
+    params(HostKey),
     request_body = InstallerArgsParams,
     responses((status = CREATED, body = Host), Refusals)
 )]
 async fn update_installer_args(
-    _caller: Caller<User>,
-    place: Place,
+    Caller { target: place, .. }: Caller<User, HostKey>,
     request: RequestId,
     State(inventory): State<Inventory>,
     Body(params): Body<InstallerArgsParams>,
@@ -128,12 +126,11 @@ async fn update_installer_args(
     path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/ignition",
     operation_id = "v2GetHostIgnition",
     tag = "hosts",
-    params(Place),
+    params(HostKey),
     responses((status = OK, body = HostIgnitionParams), Refusals)
 )]
 async fn get_host_ignition(
-    _caller: Caller<User>,
-    place: Place,
+    Caller { target: place, .. }: Caller<User, HostKey>,
     State(inventory): State<Inventory>,
 ) -> Result<Reply<HostIgnitionParams>, Refusal> {
     let host = place.find(inventory.records()).await?.record;
@@ -146,13 +143,12 @@ async fn get_host_ignition(
     path = "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/ignition",
     operation_id = "v2UpdateHostIgnition",
     tag = "hosts",
-    params(Place),
+    params(HostKey),
     request_body = HostIgnitionParams,
     responses((status = CREATED), Refusals)
 )]
 async fn update_host_ignition(
-    _caller: Caller<User>,
-    place: Place,
+    Caller { target: place, .. }: Caller<User, HostKey>,
     request: RequestId,
     State(inventory): State<Inventory>,
     Body(params): Body<HostIgnitionParams>,

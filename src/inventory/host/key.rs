@@ -1,20 +1,18 @@
-//! Which host an operation is about, and how it is read and changed.
+//! The key of a host, and how the host is read and changed.
 
-use axum::extract::FromRequestParts;
-use axum::http::request::Parts;
 use utoipa::IntoParams;
 
 use super::journal::Journal;
 use super::record::HostRecord;
 use crate::inventory::id::{HostId, InfraEnvId};
-use crate::inventory::request::{At, RequestId};
+use crate::inventory::request::RequestId;
 use crate::inventory::store::{Change, Records, Stored};
 use crate::inventory::{Inventory, Refusal};
 
-/// What names a host: its id alone may be that of the same machine in another infra-env.
+/// The key of a host. Its id alone is not enough: the same machine may be a host of several infra-envs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoParams)]
 #[into_params(parameter_in = Path)]
-pub(crate) struct Place {
+pub(crate) struct HostKey {
     /// The infra-env whose image it booted.
     #[param(value_type = String, format = Uuid)]
     pub(crate) infra_env_id: InfraEnvId,
@@ -23,17 +21,7 @@ pub(crate) struct Place {
     pub(crate) host_id: HostId,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Place {
-    type Rejection = Refusal;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
-        let At(infra_env_id) = At::from_request_parts(parts, state).await?;
-        let At(host_id) = At::from_request_parts(parts, state).await?;
-        Ok(Self { infra_env_id, host_id })
-    }
-}
-
-impl Place {
+impl HostKey {
     /// The host that is there, also if it is deleted.
     pub(super) async fn find_any(self, records: &Records) -> Result<Option<Stored<HostRecord>>, Refusal> {
         Ok(records.find(Some(self.infra_env_id.0), self.host_id.0).await?)
