@@ -15,6 +15,7 @@ use tower_http::compression::predicate::{Predicate, SizeAbove};
 use tower_http::cors::CorsLayer;
 
 use super::content::AnswerBody;
+use super::cross_site::{Sites, refuse_other_sites};
 use super::first_boot::restrict;
 use super::images::ImageServer;
 use super::request::{Following, follow};
@@ -40,7 +41,12 @@ pub(super) fn routes(inventory: &Inventory, images: Option<&ImageServer>) -> Gua
         .gzip(true)
         .quality(CompressionLevel::Fastest)
         .compress_when(SizeAbove::new(MIN_PACKED).and(is_document));
-    let documents = health::routes(inventory, images).merge(page::routes()).or(inventory.guarded_router());
+    let mut for_browsers = page::routes().or(inventory.guarded_router());
+    if let Some(sites) = Sites::of(inventory) {
+        let layer = from_fn_with_state(sites, refuse_other_sites);
+        for_browsers = for_browsers.map(|router| router.layer(layer));
+    }
+    let documents = health::routes(inventory, images).or(for_browsers);
     let documents = documents.map(|router| router.layer(packing).layer(from_fn(ask_to_pack)));
     // Images go past what looks into answers.
     images.map_or_else(GuardedRouter::new, ImageServer::guarded_router).or(documents)

@@ -9,6 +9,7 @@ mod app;
 mod body;
 mod client;
 pub mod content;
+mod cross_site;
 mod escape;
 mod first_boot;
 mod health;

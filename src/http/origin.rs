@@ -61,8 +61,8 @@ fn layer(origins: &[String]) -> Option<CorsLayer> {
     Some(CorsLayer::new().allow_origin(origin).max_age(MAX_AGE))
 }
 
-/// Whether an origin is what a pattern says, where `*` is any text. Origins do not know upper case.
-fn fits(pattern: &str, origin: &str) -> bool {
+/// Whether an origin or a host matches a pattern, in which `*` stands for any text. Case does not count.
+pub(super) fn fits(pattern: &str, origin: &str) -> bool {
     let (pattern, origin) = (pattern.to_ascii_lowercase(), origin.to_ascii_lowercase());
     match pattern.split_once('*') {
         None => pattern == origin,

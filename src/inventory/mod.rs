@@ -34,7 +34,7 @@ pub(crate) use request::Query;
 #[cfg(test)]
 pub(crate) use routes::operations;
 pub use secret::Secret;
-pub use settings::{ClusterNetworks, Settings};
+pub use settings::{AllowedHosts, ClusterNetworks, Settings};
 
 use ignition::network::KeyfileCache;
 

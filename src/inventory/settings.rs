@@ -53,8 +53,24 @@ pub struct Settings {
     pub infra_env_id: Option<InfraEnvId>,
     /// The origins whose pages may call the API; `*` for any part of one.
     pub allowed_origins: Vec<String>,
+    /// The hosts that requests for the API and the page may name under the policy `none`.
+    pub allowed_hosts: AllowedHosts,
     /// Whether a machine whose agent comes from another image is told to take [`Self::agent_image`].
     pub upgrade_agents: bool,
+}
+
+/// The hosts that a request may name. A host may have a `*` for any text. The hosts of the base URLs are always among them, and so
+/// are the names and addresses of loopback.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AllowedHosts {
+    /// Any host: the program that this service is part of checks it.
+    Any,
+    /// No others than these, for a service on loopback alone.
+    Loopback(Vec<String>),
+    /// Any IP address.
+    Addresses,
+    /// No others than these.
+    Listed(Vec<String>),
 }
 
 /// The networks inside a cluster.
@@ -107,6 +123,7 @@ impl Settings {
             cluster_networks_v6: ClusterNetworks::new("fd01::/48", 64, "fd02::/112"),
             infra_env_id: None,
             allowed_origins: Vec::new(),
+            allowed_hosts: AllowedHosts::Loopback(Vec::new()),
             upgrade_agents: true,
         }
     }

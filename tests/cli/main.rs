@@ -13,6 +13,7 @@
 mod auth;
 mod clock;
 mod crash;
+mod cross_site;
 mod demo;
 mod downloads;
 mod files;

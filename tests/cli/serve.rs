@@ -89,7 +89,7 @@ impl Server {
     pub(crate) fn send(&self, line: &str, headers: &str, body: &str) -> Answer {
         let mut stream = self.connect();
         let headers = if headers.is_empty() { String::new() } else { format!("{headers}\r\n") };
-        let text = format!("{line} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n{headers}\r\n{body}");
+        let text = format!("{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n{body}");
         // A server that has seen enough does not read the rest.
         let _ = stream.write_all(text.as_bytes());
         let mut bytes = Vec::new();

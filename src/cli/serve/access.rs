@@ -3,8 +3,10 @@
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 
+use super::value::host;
 use crate::cli::auth::KeyOptions;
 use crate::http::Place;
+use crate::inventory::AllowedHosts;
 use crate::inventory::auth::Policy;
 
 #[derive(Debug, Args)]
@@ -16,6 +18,14 @@ pub(super) struct Access {
     /// Let whoever reaches the service from another machine do everything, with `--auth-type none`
     #[arg(long, env = "KINDLING_ALLOW_OPEN_ACCESS")]
     allow_open_access: bool,
+    /// Hosts that API and page requests may name with `--auth-type none`, with commas between them; * stands for any part of
+    /// one. The hosts of the base URLs and loopback names are always allowed. [default: none on loopback; any IP address with
+    /// --allow-open-access]
+    ///
+    /// A request with another Host is answered with 421. This keeps pages of other sites, whose names resolve to the address of
+    /// this service, from reading the API. Images are served under any name.
+    #[arg(long, env = "KINDLING_ALLOWED_HOSTS", value_name = "HOSTS", value_delimiter = ',', value_parser = host)]
+    allowed_hosts: Vec<String>,
     #[command(flatten)]
     keys: KeyOptions,
 }
@@ -36,6 +46,16 @@ enum AuthType {
 }
 
 impl Access {
+    /// The hosts that requests may name, for a service that other machines can reach or not.
+    pub(super) fn allowed_hosts(&self, is_open: bool) -> AllowedHosts {
+        let listed: Vec<_> = self.allowed_hosts.iter().filter(|host| !host.is_empty()).cloned().collect();
+        match is_open {
+            false => AllowedHosts::Loopback(listed),
+            true if listed.is_empty() => AllowedHosts::Addresses,
+            true => AllowedHosts::Listed(listed),
+        }
+    }
+
     /// The policy for a service, of which other machines reach a place or none.
     pub(super) fn policy(&self, open: Option<&Place>) -> Result<Policy> {
         match (self.auth_type, open) {

@@ -68,6 +68,19 @@ pub(super) fn origin(text: &str) -> Result<String, String> {
     }
 }
 
+/// A host without a port, which may have one `*`.
+pub(super) fn host(text: &str) -> Result<String, String> {
+    let text = text.trim().to_ascii_lowercase();
+    let is_host = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_*[:]".contains(&byte));
+    let is_address = text.starts_with('[') && text.ends_with(']');
+    match is_host && text.matches('*').count() <= 1 && (is_address || !text.contains(':')) {
+        true => Ok(text),
+        false => {
+            Err("expected a host without a port, such as kindling.example.com, with at most one *".to_owned())
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
