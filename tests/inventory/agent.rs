@@ -333,9 +333,11 @@ fn a_machine_that_lacks_something_is_told_what() {
         assert_eq!(host["status"], "insufficient-unbound");
         assert_eq!(
             host["status_info"],
-            "Host does not meet the minimum hardware requirements: 1 CPU cores are there, and at least 2 are needed; \
-             1024 MiB of memory are there, and at least 8192 MiB are needed; 0 disks of at least 100 GB may hold a \
-             system, and one is needed; hostname \"localhost\" is forbidden"
+            "Host does not meet the minimum hardware requirements: No eligible disks were found, please check specific \
+             disks to see why they are not eligible ; The host is not eligible to participate in Openshift Cluster because \
+             the minimum required CPU cores for any role is 2, found only 1 ; The host is not eligible to participate in \
+             Openshift Cluster because the minimum required RAM for any role is 8.00 GiB, found only 1.00 GiB ; The host \
+             name localhost is forbidden"
         );
         assert!(host.get("installation_disk_id").is_none());
         let found: Value = serde_json::from_str(host["inventory"].as_str().unwrap()).unwrap();
@@ -343,7 +345,7 @@ fn a_machine_that_lacks_something_is_told_what() {
         assert_eq!(eligibility.get("eligible"), None);
         assert_eq!(
             eligibility["not_eligible_reasons"],
-            json!(["The disk has 1 GB, and at least 100 GB are needed"])
+            json!(["Disk is too small (disk only has 1 GB, but 100 GB are required)"])
         );
         let validations: Value = serde_json::from_str(host["validations_info"].as_str().unwrap()).unwrap();
         let failed: Vec<_> = validations["hardware"]
@@ -524,7 +526,7 @@ fn lost_media_disconnect_a_host_until_a_step_goes_well() {
             (&json!("disconnected-unbound"), &json!("disconnected"))
         );
         assert!(
-            host["status_info"].as_str().unwrap().starts_with("The discovery media cannot be read"),
+            host["status_info"].as_str().unwrap().starts_with("Unable to read from the discovery media. "),
             "{host}"
         );
         let steps = agent.poll().await.expect(200);
@@ -548,7 +550,7 @@ fn a_silent_machine_is_disconnected_until_it_asks_again() {
             let agent = Agent::known(service, "node-1").await;
             wait_until(async || agent.status().await == "disconnected-unbound").await;
             let host = agent.host().await;
-            assert_eq!(host["status_info"], "Host has stopped communicating with the service");
+            assert_eq!(host["status_info"], "Host has stopped communicating with the installation service");
             let steps = agent.poll().await.expect(200);
             assert_eq!(steps["next_instruction_seconds"], 120);
             let events_then = events(service, &agent.infra_env).await;

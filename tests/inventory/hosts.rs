@@ -1,6 +1,6 @@
 //! Hosts: what users see of them and do with them.
 
-use kindling::inventory::host::{HostRecord, HostStage, HostStatus};
+use kindling::inventory::host::{HostRecord, HostStage, HostStatus, InstallationDisk};
 use kindling::inventory::id::{HostId, InfraEnvId};
 use kindling::inventory::store::{Change, Stored};
 use serde_json::{Value, json};
@@ -27,6 +27,13 @@ async fn joined_cluster(service: &Service) -> String {
 }
 
 /// Does something to a host that only an installation does.
+/// Gives a host an inventory and an installation disk, without asking its state.
+fn know_disk(host: &mut HostRecord) {
+    host.findings.inventory = machine("node-1").to_string();
+    let id = "/dev/disk/by-id/wwn-0x5000000000000001".to_owned();
+    host.choices.installation_disk = Some(InstallationDisk { id, path: "/dev/sda".to_owned() });
+}
+
 async fn alter(service: &Service, agent: &Agent<'_>, how: impl Fn(&mut HostRecord)) {
     let infra_env: InfraEnvId = agent.infra_env.parse().unwrap();
     let id: HostId = agent.id.parse().unwrap();
@@ -451,6 +458,7 @@ fn registration_in_each_state() {
             alter(service, &agent, |host| {
                 host.status = from;
                 host.progress.stage = stage;
+                know_disk(host);
             })
             .await;
             let answer = agent.register().await;
@@ -561,7 +569,11 @@ fn a_host_that_joins_is_done_when_it_boots() {
         let old = joined_cluster(service).await;
         let agent = Agent::of(service, &infra_env(service, &json!({"cluster_id": old})).await);
         agent.register().await.expect(201);
-        alter(service, &agent, |host| host.status = HostStatus::Installing).await;
+        alter(service, &agent, |host| {
+            host.status = HostStatus::Installing;
+            know_disk(host);
+        })
+        .await;
         let path = format!("{}/progress", agent.path());
         service.put(&path, &json!({"current_stage": "Installing"})).await.expect(200);
         service.put(&path, &json!({"current_stage": "Rebooting"})).await.expect(200);
@@ -569,8 +581,19 @@ fn a_host_that_joins_is_done_when_it_boots() {
         assert_eq!(host["status"], "added-to-existing-cluster");
         assert_eq!(host["progress"]["current_stage"], "Done");
         assert_eq!(host["progress"]["installation_percentage"], 100);
+        assert_eq!(
+            host["status_info"],
+            "Host has rebooted and no further updates will be posted. Please check console for progress and to possibly \
+             approve pending CSRs"
+        );
         agent.register().await.expect(201);
-        assert_eq!(agent.status().await, "installing-pending-user-action");
+        let host = agent.host().await;
+        assert_eq!(host["status"], "installing-pending-user-action");
+        assert_eq!(
+            host["status_info"],
+            "Expected the host to boot from disk, but it booted the installation image - please reboot and fix boot order \
+             to boot from disk s1 (sda, /dev/disk/by-id/wwn-0x5000000000000001)"
+        );
         agent.register().await.refused(400);
     });
 }

@@ -41,7 +41,11 @@ pub(super) fn create(
         control_plane_count(params.high_availability_mode, params.control_plane_count, Some(&version))?;
     let base = Base { version, masters, architecture };
     let spec = spec(&params, &base, settings)?;
-    let frame = Frame { version: Some(&base.version), is_single_node: masters == 1 };
+    let frame = Frame {
+        version: Some(&base.version),
+        is_single_node: masters == 1,
+        asks_for_user_managed: params.user_managed_networking == Some(true),
+    };
     check_spec(&spec, None, frame, settings)?;
     let mut record = record(ClusterKind::Cluster, ClusterStatus::Insufficient, spec);
     record.status_info = "Cluster is not ready for install".to_owned();
@@ -193,7 +197,7 @@ pub(super) fn import(params: ClusterImportParams) -> Result<ClusterRecord, Refus
     }
     spec.api_vip_dns_name = Some(params.api_vip_dnsname);
     let mut record = record(ClusterKind::AddHostsCluster, ClusterStatus::AddingHosts, spec);
-    record.status_info = "Cluster is adding hosts to existing OCP cluster".to_owned();
+    record.status_info = "cluster is adding hosts to existing OCP cluster".to_owned();
     record.openshift_version = version;
     record.openshift_cluster_id = Some(params.openshift_cluster_id);
     record.imported = true;
@@ -211,7 +215,7 @@ pub(super) fn create_disconnected(params: DisconnectedClusterParams) -> Result<C
     require_version(&params.openshift_version)?;
     let spec = ClusterSpec { name: params.name, ..ClusterSpec::default() };
     let mut record = record(ClusterKind::DisconnectedCluster, ClusterStatus::Unmonitored, spec);
-    record.status_info = "Cluster is installed where this service does not see it".to_owned();
+    record.status_info = "Cluster created for offline installation".to_owned();
     record.openshift_version = params.openshift_version;
     Ok(record)
 }

@@ -92,7 +92,8 @@ impl HostUpdateParams {
     }
 }
 
-fn machine_of(host: &HostRecord) -> Result<Machine, Refusal> {
+/// The inventory report of a host; an empty one if it has sent none.
+pub(super) fn machine_of(host: &HostRecord) -> Result<Machine, Refusal> {
     if host.findings.inventory.is_empty() {
         return Ok(Machine::default());
     }
@@ -109,20 +110,19 @@ fn chosen_disk(host: &HostRecord, disks: &[DiskChoice]) -> Result<Option<Install
         return Err(Refusal::conflict(format!("Host {} is installed on one disk, not on several", host.id)));
     }
     let machine = machine_of(host)?;
-    let is_chosen = |disk: &&Disk| disk.identity() == first.id || disk.path == first.id;
-    let disk = machine.eligible_disks().find(is_chosen).ok_or_else(|| {
+    let disk = machine.eligible_disks().find(|disk| disk.is_named(&first.id)).ok_or_else(|| {
         Refusal::conflict(format!(
             "Requested installation disk {:?} is not part of the host's valid disks",
             first.id
         ))
     })?;
-    Ok(Some(InstallationDisk { id: disk.identity().to_owned(), path: disk.path.clone() }))
+    Ok(Some(disk.as_installation_disk()))
 }
 
 fn skip_formatting(host: &mut HostRecord, disks: &[DiskFormatting]) -> Result<(), Refusal> {
     let machine = machine_of(host)?;
     let known: BTreeSet<_> = machine.disks.iter().map(Disk::identity).collect();
-    if let Some(unknown) = disks.iter().find(|disk| !known.contains(disk.disk_id.as_str())) {
+    if let Some(unknown) = disks.iter().find(|disk| !known.contains(&disk.disk_id)) {
         return Err(Refusal::bad(format!(
             "Disk {:?} is not in the inventory of host {}",
             unknown.disk_id, host.id

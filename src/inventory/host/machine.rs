@@ -166,10 +166,9 @@ impl Machine {
 
     /// The disk that a system goes to: the chosen one as long as it may, or else the best one.
     pub(super) fn installation_disk(&self, chosen: Option<&InstallationDisk>) -> Option<InstallationDisk> {
-        let is_chosen = |disk: &&Disk| chosen.is_some_and(|chosen| chosen.id == disk.identity());
+        let is_chosen = |disk: &&Disk| chosen.is_some_and(|chosen| disk.is_named(&chosen.id));
         let kept = self.eligible_disks().find(is_chosen);
-        let disk = kept.or_else(|| self.eligible_disks().min_by_key(|disk| disk.rank()))?;
-        Some(InstallationDisk { id: disk.identity().to_owned(), path: disk.path.clone() })
+        kept.or_else(|| self.eligible_disks().min_by_key(|disk| disk.rank())).map(Disk::as_installation_disk)
     }
 
     /// The disks that something may be booted from, which an installation formats.
@@ -179,24 +178,51 @@ impl Machine {
             let is_elsewhere = matches!(disk.drive_type.as_str(), "FC" | "iSCSI" | "LVM" | "Multipath");
             disk.bootable && !disk.removable && !is_card && !is_elsewhere && !disk.is_installation_media
         });
-        formatted.map(|disk| disk.identity().to_owned()).collect()
+        formatted.map(Disk::identity).collect()
     }
 }
 
 impl Disk {
-    /// Its id; its device with an agent that knows no ids.
-    pub(super) fn identity(&self) -> &str {
-        if self.id.is_empty() { &self.path } else { &self.id }
+    /// The id of the disk, or its device if the agent reports no id.
+    pub(super) fn identity(&self) -> String {
+        if self.id.is_empty() { self.device() } else { self.id.clone() }
+    }
+
+    /// The device of the disk, `/dev/sda` for example.
+    fn device(&self) -> String {
+        if self.path.is_empty() { format!("/dev/{}", self.name) } else { self.path.clone() }
+    }
+
+    /// Whether a user may mean this disk by a name: its id, its path by connection, or its device.
+    pub(super) fn is_named(&self, name: &str) -> bool {
+        !name.is_empty()
+            && (self.identity() == name
+                || self.by_path == name
+                || self.device() == name
+                || format!("/dev/{}", self.name) == name)
+    }
+
+    pub(super) fn as_installation_disk(&self) -> InstallationDisk {
+        InstallationDisk { id: self.identity(), path: self.device() }
     }
 
     fn judge(&mut self, architecture: &str) {
         let mut reasons = self.installation_eligibility.not_eligible_reasons.0.take().unwrap_or_default();
         if self.size_bytes < LEAST_DISK_GB * GB {
-            let found = self.size_bytes / GB;
-            reasons.push(format!("The disk has {found} GB, and at least {LEAST_DISK_GB} GB are needed"));
+            let (found, least) = (shown_size(self.size_bytes), shown_size(LEAST_DISK_GB * GB));
+            reasons.push(if found == least {
+                let short = shown_size((LEAST_DISK_GB * GB).saturating_sub(self.size_bytes));
+                format!(
+                    "Disk is too small (disk only has {found}, but {least} are required) (short by {short})"
+                )
+            } else {
+                format!("Disk is too small (disk only has {found}, but {least} are required)")
+            });
         }
-        if !may_hold_a_system(&self.drive_type, architecture) {
-            reasons.push(format!("No system is installed on a drive of type {:?}", self.drive_type));
+        let allowed = allowed_drive_types(architecture);
+        if !allowed.contains(&self.drive_type.as_str()) {
+            let (found, allowed) = (&self.drive_type, allowed.join(", "));
+            reasons.push(format!("Drive type is {found}, it must be one of {allowed}."));
         }
         self.installation_eligibility =
             Eligibility { eligible: reasons.is_empty(), not_eligible_reasons: List(Some(reasons)) };
@@ -208,12 +234,28 @@ impl Disk {
     }
 }
 
-fn may_hold_a_system(drive_type: &str, architecture: &str) -> bool {
-    match drive_type {
-        "HDD" | "SSD" | "Multipath" | "RAID" | "iSCSI" => true,
-        "FC" => matches!(architecture, "x86_64" | "s390x"),
-        "ECKD" | "ECKD (ESE)" | "FBA" => architecture == "s390x",
-        _ => false,
+/// The types of drive that a system may be installed on.
+fn allowed_drive_types(architecture: &str) -> Vec<&'static str> {
+    let mut allowed = vec!["HDD", "SSD", "Multipath", "RAID", "iSCSI"];
+    if matches!(architecture, "x86_64" | "s390x") {
+        allowed.push("FC");
+    }
+    if architecture == "s390x" {
+        allowed.extend(["ECKD (ESE)", "ECKD", "FBA"]);
+    }
+    allowed
+}
+
+/// A size in decimal units, with at most three decimals, rounded up: `53.688 GB`.
+fn shown_size(bytes: i64) -> String {
+    const UNITS: [(&str, i64); 4] = [("TB", 1_000_000_000_000), ("GB", GB), ("MB", 1_000_000), ("KB", 1000)];
+    match UNITS.into_iter().find(|(_, unit)| bytes >= *unit) {
+        Some((name, unit)) => {
+            let thousandths = (i128::from(bytes) * 1000 + i128::from(unit) - 1) / i128::from(unit);
+            let text = format!("{}.{:03}", thousandths / 1000, thousandths % 1000);
+            format!("{} {name}", text.trim_end_matches('0').trim_end_matches('.'))
+        }
+        None => format!("{bytes} B"),
     }
 }
 
@@ -244,7 +286,10 @@ mod tests {
             .iter()
             .map(|disk| disk.installation_eligibility.not_eligible_reasons.clone())
             .collect();
-        assert_eq!(reasons[0].0.as_deref().unwrap(), ["The disk has 99 GB, and at least 100 GB are needed"]);
+        assert_eq!(
+            reasons[0].0.as_deref().unwrap(),
+            ["Disk is too small (disk only has 100 GB, but 100 GB are required) (short by 1 B)"]
+        );
         assert_eq!(reasons[2].0.as_deref().unwrap(), ["It is mounted"]);
         assert_eq!(reasons[3].0.as_deref().unwrap(), [""; 0]);
     }
@@ -254,11 +299,16 @@ mod tests {
         let machine = machine(
             r#"[{"id": "n", "name": "nvme0n1", "drive_type": "HDD", "size_bytes": 100000000000},
                 {"id": "s", "name": "sdb", "drive_type": "SSD", "size_bytes": 100000000000},
-                {"id": "h", "name": "sda", "path": "/dev/sda", "drive_type": "HDD", "size_bytes": 200000000000},
-                {"id": "g", "name": "sdc", "drive_type": "HDD", "size_bytes": 300000000000}]"#,
+                {"id": "h", "name": "sda", "drive_type": "HDD", "size_bytes": 200000000000},
+                {"id": "g", "name": "sdc", "by_path": "by-path-g", "drive_type": "HDD", "size_bytes": 300000000000}]"#,
         );
         let best = machine.installation_disk(None).unwrap();
         assert_eq!((best.id.as_str(), best.path.as_str()), ("h", "/dev/sda"));
+        for (name, id) in [("g", "g"), ("/dev/sdc", "g"), ("by-path-g", "g"), ("sdc", "h"), ("", "h")] {
+            let chosen = InstallationDisk { id: name.to_owned(), path: String::new() };
+            let found = machine.installation_disk(Some(&chosen)).unwrap();
+            assert_eq!(found.id, id, "{name}");
+        }
         let chosen = InstallationDisk { id: "g".to_owned(), path: String::new() };
         assert_eq!(machine.installation_disk(Some(&chosen)).unwrap().id, "g");
         let gone = InstallationDisk { id: "x".to_owned(), path: String::new() };

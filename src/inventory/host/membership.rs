@@ -170,12 +170,7 @@ pub(super) fn leave(host: &mut HostRecord, journal: &mut Journal) {
         HostStatus::Binding => HostStatus::Unbinding,
         _ => HostStatus::UnbindingPendingUserAction,
     });
-    let info = if status == HostStatus::Unbinding {
-        "Host is waiting to be unbound from the cluster"
-    } else {
-        "Host has left the cluster, and has to boot the discovery image to be used again"
-    };
-    journal.move_host(host, status, info);
+    journal.move_host(host, status, "Host is waiting to be unbound from the cluster");
     journal.tell(host, "host_unbind_succeeded", Severity::Info, "Successfully unbound from its cluster");
     host.cluster_id = None;
     host.kind = HostKind::Host;

@@ -42,7 +42,8 @@ pub(super) fn keep_progress(
         )));
     }
     if stage == HostStage::Failed {
-        journal.move_host(host, HostStatus::Error, &format!("{stage} - {info}"));
+        let reason = if info.is_empty() { String::new() } else { format!(" - {info}") };
+        journal.move_host(host, HostStatus::Error, &format!("{stage}{reason}"));
         return Ok(());
     }
     enter_stage(host, stage, info, journal)
@@ -88,7 +89,7 @@ fn enter_stage(
     let (status, info) = match stage {
         HostStage::Done if host.joins() => (
             HostStatus::AddedToExistingCluster,
-            "Host has rebooted, and no further updates will be posted: approve the node in the console of its cluster",
+            "Host has rebooted and no further updates will be posted. Please check console for progress and to possibly approve pending CSRs",
         ),
         HostStage::Done => (HostStatus::Installed, stage.as_str()),
         _ => (HostStatus::InstallingInProgress, stage.as_str()),

@@ -6,7 +6,7 @@
 use super::journal::Journal;
 use super::record::HostRecord;
 use super::status::HostStatus;
-use super::validation::{has_media, is_connected, what_is_missing};
+use super::validation::{blocking, has_media, has_minimum_hardware, is_connected};
 use crate::inventory::store::{Change, Records, Stored};
 use crate::inventory::{Inventory, Refusal, Settings};
 
@@ -54,19 +54,22 @@ pub(super) fn refresh(host: &mut HostRecord, settings: &Settings, journal: &mut 
         return journal.move_host(
             host,
             states.disconnected,
-            "Host has stopped communicating with the service",
+            "Host has stopped communicating with the installation service",
         );
     }
     if host.findings.inventory.is_empty() {
         return journal.move_host(host, states.discovering, WAITING_FOR_INVENTORY);
     }
-    let missing = what_is_missing(host);
-    if missing.is_empty() {
-        journal.move_host(host, states.known, states.known_info);
-    } else {
-        let info = format!("Host does not meet the minimum hardware requirements: {}", missing.join("; "));
-        journal.move_host(host, states.insufficient, &info);
+    let (blocking, failures) = blocking(host);
+    if blocking.is_empty() {
+        return journal.move_host(host, states.known, states.known_info);
     }
+    let reason = if host.status.is_in_pool() || !has_minimum_hardware(&blocking) {
+        "Host does not meet the minimum hardware requirements"
+    } else {
+        "Host cannot be installed due to following failing validation(s)"
+    };
+    journal.move_host(host, states.insufficient, &format!("{reason}: {failures}"));
 }
 
 /// Whether a host would be moved for its silence.

@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 
+use super::choice::machine_of;
 use super::cluster::{find_cluster, is_joined, is_single_node, takes_hosts, takes_none};
 use super::journal::Journal;
 use super::key::HostKey;
@@ -141,10 +142,10 @@ impl Registration {
             | S::PendingForInput
             | S::Resetting => start_anew(host, S::Discovering, journal),
             S::InstallingPendingUserAction if left_image => {
-                return Err(Refusal::bad(boot_order(host)));
+                return Err(Refusal::bad(boot_order(host)?));
             }
             S::InstallingInProgress | S::AddedToExistingCluster if left_image => {
-                let info = boot_order(host);
+                let info = boot_order(host)?;
                 journal.move_host(host, S::InstallingPendingUserAction, &info);
             }
             S::Installing | S::InstallingInProgress => {
@@ -189,13 +190,22 @@ fn start_anew(host: &mut HostRecord, status: HostStatus, journal: &mut Journal) 
     host.logs = Logs::default();
 }
 
-fn boot_order(host: &HostRecord) -> String {
-    let disk = host.choices.installation_disk.clone().unwrap_or_default();
-    format!(
-        "Expected the host to boot from its installation disk {} ({}), but it booted the discovery image: fix the boot \
-         order and reboot",
-        disk.path, disk.id
-    )
+/// Asks for a boot from the installation disk, and names the disk as the host's own console does.
+fn boot_order(host: &HostRecord) -> Result<String, Refusal> {
+    let machine = machine_of(host)?;
+    let chosen = host.choices.installation_disk.as_ref();
+    let disk = chosen.and_then(|chosen| machine.disks.iter().find(|disk| disk.is_named(&chosen.id)));
+    let Some(disk) = disk else {
+        return Err(Refusal::bad(format!("Host {} has no installation disk in its inventory", host.id)));
+    };
+    let name = format!("({}, {})", disk.name, disk.identity());
+    let parts = [disk.model.as_str(), &disk.serial, &name];
+    let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    Ok(format!(
+        "Expected the host to boot from disk, but it booted the installation image - please reboot and fix boot order to \
+         boot from disk {}",
+        parts.join(" ")
+    ))
 }
 
 /// The cluster of an infra-env that has one.

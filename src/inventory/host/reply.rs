@@ -14,7 +14,7 @@ use super::reported::{
 };
 use super::status::{HostStatus, MediaStatus};
 use super::steps::{StepReply, StepType};
-use super::validation::of_machine;
+use super::validation::{MEDIA_DISCONNECTED, of_machine};
 use crate::inventory::event::Severity;
 use crate::inventory::{Refusal, Settings};
 
@@ -222,8 +222,6 @@ fn tell_upgrade(host: &mut HostRecord, report: &UpgradeReport, journal: &mut Jou
 /// The media are gone: nothing that has to be read from them will work.
 fn lose_media(host: &mut HostRecord, journal: &mut Journal) {
     use HostStatus as S;
-    const INFO: &str = "The discovery media cannot be read: they are disconnected, or the network is too slow. Keep them \
-                        attached, or boot the minimal ISO";
     if host.findings.media == Some(MediaStatus::Disconnected) {
         return;
     }
@@ -234,8 +232,14 @@ fn lose_media(host: &mut HostRecord, journal: &mut Journal) {
         status if status.is_installing() && status != S::InstallingPendingUserAction => S::Error,
         status => status,
     };
-    journal.tell(host, "host_media_disconnected", Severity::Error, INFO);
-    if status != host.status || matches!(status, S::Disconnected | S::DisconnectedUnbound) {
-        journal.move_host(host, status, INFO);
+    journal.tell(host, "host_media_disconnected", Severity::Error, MEDIA_DISCONNECTED);
+    match status {
+        S::Disconnected | S::DisconnectedUnbound => journal.move_host(host, status, MEDIA_DISCONNECTED),
+        S::Error => {
+            let before =
+                if host.status_info.is_empty() { String::new() } else { format!(". {}", host.status_info) };
+            journal.move_host(host, S::Error, &format!("Failed - {MEDIA_DISCONNECTED}{before}"));
+        }
+        _ => {}
     }
 }

@@ -3,13 +3,14 @@
 //! What depends on the cluster, on its other hosts and on operators is not looked at here.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::LazyLock;
 
 use chrono::{DateTime, Utc};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-use super::machine::{LEAST_DISK_GB, Machine, Memory};
+use super::machine::{Machine, Memory};
 use super::record::HostRecord;
 use super::status::MediaStatus;
 use super::words::words;
@@ -47,13 +48,18 @@ impl Validation {
         Self { id: id.to_owned(), status, message }
     }
 
-    /// Whether it stands in the way of an installation.
-    fn is_in_the_way(&self) -> bool {
+    /// Whether it blocks the installation of the host.
+    fn is_blocking(&self) -> bool {
         self.status != ValidationStatus::Success && self.id != PARTLY_TRUNCATED
     }
 }
 
-/// Reported, and in nobody's way.
+/// The status text of a host whose discovery media are gone.
+pub(super) const MEDIA_DISCONNECTED: &str = "Unable to read from the discovery media. It was either disconnected or poor network \
+                                             conditions prevented it from being read. Try using the minimal ISO option and be \
+                                             sure to keep the media connected until the installation is completed";
+
+/// Reported, but blocks nothing.
 const PARTLY_TRUNCATED: &str = "inventory-not-partially-truncated";
 
 /// The least that any role needs.
@@ -94,80 +100,129 @@ pub(super) fn check_host_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What a machine says about whether it can be installed.
+/// The validations that rest on the inventory report alone.
 pub(super) fn of_machine(machine: &Machine) -> Vec<Validation> {
-    let truncation = machine.truncation.as_ref().map(|it| it.kind.as_str()).unwrap_or_default();
-    vec![
-        cores(machine),
-        memory(machine),
-        disks(machine),
-        Validation::new(
-            "inventory-not-fully-truncated",
-            truncation != "full",
-            if truncation == "full" {
-                "The inventory is too large: nothing of it came"
-            } else {
-                "The inventory came"
-            }
-            .to_owned(),
-        ),
-        Validation::new(
-            PARTLY_TRUNCATED,
-            truncation != "partial",
-            if truncation == "partial" {
-                "The inventory is too large: a part is missing"
-            } else {
-                "The inventory is whole"
-            }
-            .to_owned(),
-        ),
-    ]
+    vec![partly_truncated(machine), fully_truncated(machine), cores(machine), memory(machine), disks(machine)]
+}
+
+/// What the agent left out of its report: `full`, `partial` or nothing, with its reasons.
+fn truncation(machine: &Machine) -> (&str, String) {
+    let Some(truncation) = &machine.truncation else { return ("", String::new()) };
+    let reasons: Vec<_> = truncation.reasons.iter().map(String::as_str).collect();
+    (&truncation.kind, reasons.join("; "))
+}
+
+fn partly_truncated(machine: &Machine) -> Validation {
+    match truncation(machine) {
+        ("partial", reasons) => {
+            Validation::new(PARTLY_TRUNCATED, false, format!("Inventory is truncated (partial): {reasons}"))
+        }
+        ("full", _) => {
+            Validation::new(PARTLY_TRUNCATED, true, "Inventory is not partially truncated".to_owned())
+        }
+        _ => Validation::new(PARTLY_TRUNCATED, true, "Inventory is not truncated".to_owned()),
+    }
+}
+
+fn fully_truncated(machine: &Machine) -> Validation {
+    const ID: &str = "inventory-not-fully-truncated";
+    match truncation(machine) {
+        ("full", reasons) => Validation::new(ID, false, format!("Inventory is truncated (full): {reasons}")),
+        ("partial", _) => Validation::new(ID, true, "Inventory is partially truncated".to_owned()),
+        _ => Validation::new(ID, true, "Inventory is not truncated".to_owned()),
+    }
+}
+
+/// The text of a resource of which the host has too little for any role.
+fn too_little(what: &str, least: impl fmt::Display, found: impl fmt::Display) -> String {
+    format!(
+        "The host is not eligible to participate in Openshift Cluster because the minimum required {what} for any role is \
+         {least}, found only {found}"
+    )
 }
 
 fn cores(machine: &Machine) -> Validation {
+    const ID: &str = "has-min-cpu-cores";
     let found = machine.cpu.as_ref().map_or(0, |cpu| cpu.count);
-    let message = format!("{found} CPU cores are there, and at least {LEAST_CORES} are needed");
-    Validation::new("has-min-cpu-cores", found >= LEAST_CORES, message)
+    if found >= LEAST_CORES {
+        return Validation::new(ID, true, "Sufficient CPU cores".to_owned());
+    }
+    Validation::new(ID, false, too_little("CPU cores", LEAST_CORES, found))
 }
 
 fn memory(machine: &Machine) -> Validation {
+    const ID: &str = "has-min-memory";
     let memory = machine.memory.clone().unwrap_or_default();
-    let found = memory.physical_bytes / MIB;
-    let message = format!("{found} MiB of memory are there, and at least {LEAST_MEMORY_MIB} MiB are needed");
-    Validation::new("has-min-memory", memory.physical_bytes >= least_memory(&memory), message)
+    if memory.physical_bytes >= least_memory(&memory) {
+        return Validation::new(ID, true, "Sufficient minimum RAM".to_owned());
+    }
+    let (least, found) = (shown_bytes(LEAST_MEMORY_MIB * MIB), shown_bytes(memory.physical_bytes));
+    Validation::new(ID, false, too_little("RAM", least, found))
+}
+
+/// Bytes in binary units with two decimals: `8.00 GiB`.
+fn shown_bytes(bytes: i64) -> String {
+    const UNITS: [(&str, i64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    match UNITS.into_iter().find(|(_, unit)| bytes >= *unit) {
+        Some((name, unit)) => {
+            let hundredths = i128::from(bytes) * 100 / i128::from(unit);
+            format!("{}.{:02} {name}", hundredths / 100, hundredths % 100)
+        }
+        None => format!("{bytes} bytes"),
+    }
 }
 
 fn least_memory(memory: &Memory) -> i64 {
     let least = (LEAST_MEMORY_MIB - MEMORY_TOLERANCE_MIB) * MIB;
-    // What Linux itself counts lacks what it took at its start.
+    // The kernel's own count lacks what the kernel took at boot.
     if memory.physical_bytes_method == "meminfo" { least - least / 50 } else { least }
 }
 
 fn disks(machine: &Machine) -> Validation {
     const ID: &str = "has-min-valid-disks";
     if machine.disks.iter().next().is_none() {
-        let message = "The inventory has no disks".to_owned();
+        let message = "Failed to detected disks".to_owned();
         return Validation { id: ID.to_owned(), status: ValidationStatus::Error, message };
     }
-    let found = machine.eligible_disks().count();
-    let message =
-        format!("{found} disks of at least {LEAST_DISK_GB} GB may hold a system, and one is needed");
-    Validation::new(ID, found > 0, message)
-}
-
-/// How a host is called: whether another machine may have that name is not looked at.
-fn host_name(host: &HostRecord) -> Validation {
-    match check_host_name(&host.name()) {
-        Ok(()) => Validation::new("hostname-valid", true, format!("Hostname {} is allowed", host.name())),
-        Err(reason) => Validation::new("hostname-valid", false, reason),
+    if machine.eligible_disks().next().is_some() {
+        return Validation::new(ID, true, "Sufficient disk capacity".to_owned());
     }
+    let message =
+        "No eligible disks were found, please check specific disks to see why they are not eligible";
+    Validation::new(ID, false, message.to_owned())
 }
 
-/// What stands in the way of an installation. An inventory has to be there.
-pub(super) fn what_is_missing(host: &HostRecord) -> Vec<String> {
+/// The name of a host. Whether another host of the cluster has the same name is not checked here.
+fn host_name(host: &HostRecord) -> Validation {
+    const ID: &str = "hostname-valid";
+    let name = host.name();
+    if FORBIDDEN_NAMES.contains(&name.as_str()) {
+        return Validation::new(ID, false, format!("The host name {name} is forbidden"));
+    }
+    if check_host_name(&name).is_err() {
+        let pattern = HOST_NAME.as_str();
+        let message = format!("Hostname {name} is forbidden, hostname should match pattern {pattern}");
+        return Validation::new(ID, false, message);
+    }
+    Validation::new(ID, true, format!("Hostname {name} is allowed"))
+}
+
+/// The validations of a host that block its installation, and the messages of all failed ones, as status texts list them. The host
+/// must have an inventory report.
+pub(super) fn blocking(host: &HostRecord) -> (Vec<Validation>, String) {
     let mut all = host.findings.validations.clone();
     all.push(host_name(host));
-    all.into_iter().filter(Validation::is_in_the_way).map(|it| it.message).collect()
+    let is_failure = |it: &&Validation| it.status == ValidationStatus::Failure;
+    let mut failures: Vec<_> = all.iter().filter(is_failure).map(|it| it.message.as_str()).collect();
+    failures.sort_unstable();
+    let failures = failures.join(" ; ");
+    (all.into_iter().filter(Validation::is_blocking).collect(), failures)
+}
+
+/// Whether validations that block an installation are about the least that every role needs.
+pub(super) fn has_minimum_hardware(blocking: &[Validation]) -> bool {
+    const HARDWARE: [&str; 3] = ["has-min-valid-disks", "has-min-cpu-cores", "has-min-memory"];
+    !blocking.iter().any(|it| HARDWARE.contains(&it.id.as_str()))
 }
 
 /// Whether the agent of a host was heard of lately.
@@ -184,25 +239,20 @@ pub(super) fn has_media(host: &HostRecord) -> bool {
 
 /// All validations of a host, as the API shows them: JSON, by category.
 pub(super) fn shown(host: &HostRecord, settings: &Settings, now: DateTime<Utc>) -> String {
-    let connected = is_connected(host, settings, now);
+    let checked = |id: &str, holds: bool, [good, bad]: [&str; 2]| {
+        Validation::new(id, holds, if holds { good } else { bad }.to_owned())
+    };
     let network = vec![
-        Validation::new(
+        checked(
             "connected",
-            connected,
-            if connected { "The host was heard of lately" } else { "The host is silent" }.to_owned(),
+            is_connected(host, settings, now),
+            ["Host is connected", "Host is disconnected"],
         ),
-        Validation::new(
-            "media-connected",
-            has_media(host),
-            if has_media(host) { "The media are readable" } else { "The media cannot be read" }.to_owned(),
-        ),
+        checked("media-connected", has_media(host), ["Media device is connected", MEDIA_DISCONNECTED]),
     ];
     let has_inventory = !host.findings.inventory.is_empty();
-    let mut hardware = vec![Validation::new(
-        "has-inventory",
-        has_inventory,
-        if has_inventory { "There is an inventory" } else { "There is no inventory yet" }.to_owned(),
-    )];
+    let texts = ["Valid inventory exists for the host", "Inventory has not been received for the host"];
+    let mut hardware = vec![checked("has-inventory", has_inventory, texts)];
     if has_inventory {
         hardware.extend(host.findings.validations.iter().cloned());
         hardware.push(host_name(host));
