@@ -335,3 +335,35 @@ fn values_that_infra_envs_have_too() {
         assert_eq!(reason, "pull secret for new cluster is invalid: pull secret must be a well-formed JSON");
     });
 }
+
+#[test]
+fn keys_of_bodies_are_read_without_regard_to_case() {
+    on_each_database(async |service| {
+        let made = register(service, &json!({"NAME": "folded", "Base_DNS_Domain": "folded.example"})).await;
+        assert_eq!((&made["name"], &made["base_dns_domain"]), (&json!("folded"), &json!("folded.example")));
+        let servers = r#"[{"URL": "http://tang.example", "Thumbprint": "x"}]"#;
+        let encryption = json!({"Enable_On": "all", "mode": "tang", "tang_servers": servers});
+        let made = register(service, &json!({"disk_encryption": encryption})).await;
+        assert_eq!(made["disk_encryption"]["tang_servers"], servers);
+        assert_eq!(made["disk_encryption"]["enable_on"], "all");
+    });
+}
+
+#[test]
+fn a_single_node_may_be_created_with_vips() {
+    on_each_database(async |service| {
+        let vips = json!({"api_vips": [{"ip": "192.0.2.2"}], "ingress_vips": [{"ip": "192.0.2.3"}]});
+        let mut single = vips.clone();
+        single["control_plane_count"] = json!(1);
+        let made = register(service, &single).await;
+        assert_eq!(made["user_managed_networking"], true);
+        assert_eq!(made["api_vips"][0]["ip"], "192.0.2.2");
+        service.patch(&path(&made), &json!({"name": "renamed"})).await.expect(201);
+        let other = json!({"api_vips": [{"ip": "192.0.2.4"}], "ingress_vips": [{"ip": "192.0.2.3"}]});
+        let reason = service.patch(&path(&made), &other).await.refused(400);
+        assert_eq!(reason, "API VIP cannot be set with User Managed Networking");
+        let asked =
+            json!({"control_plane_count": 1, "user_managed_networking": true, "api_vips": vips["api_vips"]});
+        refused_on_create(service, vec![(asked, "API VIP cannot be set with User Managed Networking")]).await;
+    });
+}

@@ -39,6 +39,7 @@ pub(super) fn change(
         )));
     }
     check_fixed(record, &params)?;
+    let asks_for_user_managed = params.user_managed_networking == Some(true);
     let mut changed = record.clone();
     apply_topology(&mut changed, &params)?;
     let spec = &mut changed.spec;
@@ -46,7 +47,11 @@ pub(super) fn change(
     apply_networks(spec, &params, settings);
     apply_plain(spec, params);
     let version = Version::parse(&record.openshift_version);
-    let frame = Frame { version: version.as_ref(), is_single_node: changed.control_plane_count == 1 };
+    let frame = Frame {
+        version: version.as_ref(),
+        is_single_node: changed.control_plane_count == 1,
+        asks_for_user_managed,
+    };
     check_spec(&changed.spec, Some(&record.spec), frame, settings)?;
     if changed != *record {
         changed.updated_at = Micros::now();

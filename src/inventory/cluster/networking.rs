@@ -23,8 +23,10 @@ const NO_SDN_SINCE: (u64, u64) = (4, 15);
 pub(super) struct Frame<'a> {
     /// The version of its release, where it is known.
     pub(super) version: Option<&'a Version>,
-    /// Whether it is one machine.
+    /// Whether it has a single node.
     pub(super) is_single_node: bool,
+    /// Whether the request itself asks for user-managed networking.
+    pub(super) asks_for_user_managed: bool,
 }
 
 impl Frame<'_> {
@@ -46,7 +48,10 @@ pub(super) fn check_networking(
     check_families(spec, frame)?;
     check_network_type(spec, before, frame)?;
     check_dhcp(spec)?;
-    if frame.is_single_node && !(spec.api_vips.is_empty() && spec.ingress_vips.is_empty()) {
+    let has_vips = !(spec.api_vips.is_empty() && spec.ingress_vips.is_empty());
+    // Existing clients create single nodes with VIPs, which then have user-managed networking and ignore them.
+    let is_ignored = before.is_none() && spec.user_managed_networking;
+    if frame.is_single_node && has_vips && !is_ignored {
         return Err(Refusal::bad("API VIP and Ingress VIP cannot be set with single node OpenShift"));
     }
     Ok(())
@@ -161,7 +166,10 @@ mod tests {
     fn old_clusters_begin_with_version_4() {
         let (old, new) = (Version::of(4, 11), Version::of(4, 12));
         let check = |version, services: &[&str]| {
-            check_families(&spec(services), Frame { version, is_single_node: false })
+            check_families(
+                &spec(services),
+                Frame { version, is_single_node: false, asks_for_user_managed: false },
+            )
         };
         let (v4, v6) = ("172.30.0.0/16", "fd02::/112");
         check(Some(&old), &[v4, v6]).unwrap();
@@ -177,7 +185,7 @@ mod tests {
 
     #[test]
     fn what_was_so_before_may_stay() {
-        let frame = Frame { version: None, is_single_node: false };
+        let frame = Frame { version: None, is_single_node: false, asks_for_user_managed: false };
         let small = spec(&["192.0.2.0/28"]);
         assert!(check_networking(&small, None, frame).is_err());
         let renamed = ClusterSpec { name: "other".to_owned(), ..small.clone() };

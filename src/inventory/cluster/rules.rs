@@ -57,7 +57,7 @@ pub(super) fn check_spec(
     }
     check_tags(&spec.tags)?;
     check_networks(&spec.cluster_networks, &spec.service_networks, &spec.machine_networks)?;
-    check_vips(spec)?;
+    check_vips(spec, before, frame)?;
     check_networking(spec, before, frame)?;
     check_proxies(&spec.http_proxy, &spec.https_proxy, &spec.no_proxy)?;
     let default = settings.default_ntp_source.as_str();
@@ -98,12 +98,21 @@ fn check_tags(tags: &str) -> Result<(), Refusal> {
     )))
 }
 
-fn check_vips(spec: &ClusterSpec) -> Result<(), Refusal> {
+fn check_vips(spec: &ClusterSpec, before: Option<&ClusterSpec>, frame: Frame<'_>) -> Result<(), Refusal> {
+    // A single node has user-managed networking by default. Existing clients create one with VIPs, which have no effect there.
+    let may_have_vips = match before {
+        None => frame.is_single_node && !frame.asks_for_user_managed,
+        Some(before) => {
+            before.user_managed_networking
+                && before.api_vips == spec.api_vips
+                && before.ingress_vips == spec.ingress_vips
+        }
+    };
     if spec.vip_dhcp_allocation && spec.user_managed_networking {
         return Err(Refusal::bad("VIP DHCP Allocation cannot be enabled with User Managed Networking"));
     }
     for (name, vips) in [("API", &spec.api_vips), ("Ingress", &spec.ingress_vips)] {
-        if !vips.is_empty() && spec.user_managed_networking {
+        if !vips.is_empty() && spec.user_managed_networking && !may_have_vips {
             return Err(Refusal::bad(format!("{name} VIP cannot be set with User Managed Networking")));
         }
         if !vips.is_empty() && spec.vip_dhcp_allocation {
@@ -150,8 +159,11 @@ fn check_disk_encryption(encryption: &DiskEncryption) -> Result<(), Refusal> {
     }
     let text = encryption.tang_servers.as_deref().unwrap_or_default();
     let servers: Option<Vec<Value>> = serde_json::from_str(text).ok();
+    // Go, in which clients and the installer are written, reads keys without regard to case.
     let has = |server: &Value, key: &str| {
-        server.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty())
+        let fields = server.as_object().into_iter().flatten();
+        let mut values = fields.filter(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| value);
+        values.any(|value| value.as_str().is_some_and(|text| !text.is_empty()))
     };
     let is_server = |server: &Value| has(server, "url") && has(server, "thumbprint");
     match servers {

@@ -140,6 +140,7 @@ impl Check<'_> {
     }
 
     fn map(&self, schema: &Object, map: &mut Map<String, Value>, path: &str) -> Result<(), Fault> {
+        fold_case(schema, map);
         map.retain(|_, value| !value.is_null());
         if matches!(schema.additional_properties.as_deref(), Some(AdditionalProperties::FreeForm(false))) {
             match self.unknown {
@@ -210,6 +211,22 @@ impl Check<'_> {
             )));
         }
         Ok(())
+    }
+}
+
+/// Gives keys that differ from a property by case alone the name of the property, as Go does. Of several that then are the same,
+/// the last one counts.
+fn fold_case(schema: &Object, map: &mut Map<String, Value>) {
+    let is_foreign = |key: &String| !schema.properties.contains_key(key);
+    if schema.properties.is_empty() || !map.keys().any(is_foreign) {
+        return;
+    }
+    for (key, value) in std::mem::take(map) {
+        let name = match schema.properties.contains_key(&key) {
+            true => None,
+            false => schema.properties.keys().find(|name| name.eq_ignore_ascii_case(&key)),
+        };
+        map.insert(name.cloned().unwrap_or(key), value);
     }
 }
 
