@@ -9,6 +9,7 @@ mod background;
 pub mod cluster;
 mod error;
 pub mod event;
+mod examples;
 pub mod files;
 pub mod host;
 pub mod id;

@@ -13,7 +13,7 @@ use utoipa::OpenApi;
 use super::auth::{GuardedRouter, Operations, RouteAccess};
 use super::error::EitherError;
 use super::{
-    GateError, Inventory, OperationError, Refusal, Settings, cluster, event, host, infra_env, logs,
+    GateError, Inventory, OperationError, Refusal, Settings, cluster, event, examples, host, infra_env, logs,
     not_implemented, version,
 };
 
@@ -24,6 +24,7 @@ const MOST_BODY: usize = 32 << 20;
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Kindling", description = "Clusters, infra-envs and hosts, and the images they boot"),
+    servers((url = "/api/assisted-install")),
     components(schemas(EitherError, OperationError, GateError))
 )]
 struct Document;
@@ -77,7 +78,9 @@ pub(crate) fn operations() -> Operations {
     ];
     let operations = areas.into_iter().flatten();
     let operations = operations.fold(Operations::new(Document::openapi()), Operations::with);
-    not_implemented::add_to(operations)
+    let mut operations = not_implemented::add_to(operations);
+    examples::add_to(operations.router.get_openapi_mut());
+    operations
 }
 
 /// Gives the refusals of the router the form that those of the API have.

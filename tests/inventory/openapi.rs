@@ -60,6 +60,37 @@ fn the_document_is_whole() {
     assert!(references > 50, "{references} references were looked at");
 }
 
+/// Every body has an example, and the service takes it: no refusal is about the body itself.
+#[test]
+fn examples_of_bodies_are_accepted() {
+    let document = serde_json::to_value(Inventory::openapi()).unwrap();
+    assert_eq!(document["servers"][0]["url"], "/api/assisted-install");
+    on_each_database(async |service| {
+        let (infra_env, cluster, host) = resources(service).await;
+        let mut sent = 0;
+        for (path, operations) in document["paths"].as_object().unwrap() {
+            let path = path.replace("{infra_env_id}", &infra_env).replace("{cluster_id}", &cluster);
+            let path = path.replace("{host_id}", &host);
+            for (method, operation) in operations.as_object().unwrap() {
+                let Some(content) = operation.pointer("/requestBody/content/application~1json") else {
+                    continue;
+                };
+                let example =
+                    content.get("example").unwrap_or_else(|| panic!("{method} {path} has no example"));
+                let method = method.to_uppercase().parse().unwrap();
+                let answer = crate::service::send(service.request(method, &path).json(example)).await;
+                // The state of what is there may not allow it; that is found when the body has been read.
+                let states = ["does not exist", "belongs to no cluster"];
+                let is_read = ![400, 422].contains(&answer.status)
+                    || states.iter().any(|state| answer.text.contains(state));
+                assert!(is_read, "{path} {example}: {answer:?}");
+                sent += 1;
+            }
+        }
+        assert!(sent > 15, "{sent}");
+    });
+}
+
 /// Schemathesis makes requests of the document and holds the answers against it: no status 5xx, no status and no body that
 /// it does not say.
 #[test]
@@ -89,16 +120,20 @@ fn answers_are_those_of_the_document() {
 
 /// Ids of what is there, so that requests come as far as the operations.
 async fn parameters(service: &Service) -> String {
+    let (infra_env, cluster, host) = resources(service).await;
+    format!("[parameters]\ninfra_env_id = {infra_env:?}\ncluster_id = {cluster:?}\nhost_id = {host:?}\n")
+}
+
+/// Makes an infra-env, a cluster and a host, and returns their ids.
+async fn resources(service: &Service) -> (String, String, String) {
     let body = json!({"name": "schemathesis", "pull_secret": PULL_SECRET, "openshift_version": "4.18"});
     let infra_env = service.post("/v2/infra-envs", &body).await.expect(201);
     let cluster = service.post("/v2/clusters", &body).await.expect(201);
     let agent = Agent::of(service, infra_env["id"].as_str().unwrap());
     agent.register().await.expect(201);
     agent.reply("inventory", &machine("schemathesis")).await.expect(204);
-    format!(
-        "[parameters]\ninfra_env_id = {}\ncluster_id = {}\nhost_id = {:?}\n",
-        infra_env["id"], cluster["id"], agent.id
-    )
+    let id = |record: &Value| record["id"].as_str().unwrap().to_owned();
+    (id(&infra_env), id(&cluster), agent.id)
 }
 
 fn schemathesis() -> Option<PathBuf> {
