@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use futures_util::task::AtomicWaker;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -26,6 +27,8 @@ struct Shared {
     begun: Instant,
     /// An [`At`], as a number.
     at: AtomicU64,
+    /// The task of the connection, which starts to wait for the client when the reader of a body does.
+    connection: AtomicWaker,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +82,7 @@ impl Progress {
     /// A connection whose first request is on its way.
     pub(super) fn new() -> Self {
         let at = AtomicU64::new(At::begin(Stage::Head).number());
-        Self(Arc::new(Shared { begun: Instant::now(), at }))
+        Self(Arc::new(Shared { begun: Instant::now(), at, connection: AtomicWaker::new() }))
     }
 
     fn at(&self) -> At {
@@ -112,9 +115,10 @@ impl Progress {
         self.enter(Stage::Answer, |_| true);
     }
 
-    /// Somebody waits for more of the request.
+    /// A reader waits for more of the request, on another thread than the connection.
     pub(in crate::http) fn waits_for_body(&self) {
         self.enter(Stage::Body, |stage| stage != Stage::Body);
+        self.0.connection.wake();
     }
 
     /// Nobody does any more.
@@ -217,7 +221,11 @@ impl<S: Direct> Watched<S> {
 
     /// Waits for a client that says nothing, as long as that may take.
     fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let (stage, since) = self.progress.waits();
+        let (mut stage, mut since) = self.progress.waits();
+        if stage == Stage::Answer {
+            self.progress.0.connection.register(context.waker());
+            (stage, since) = self.progress.waits();
+        }
         match stage {
             Stage::Answer => Poll::Pending,
             Stage::Head => {
