@@ -63,15 +63,15 @@ fn image_of_new_infra_env(server: &Server) -> String {
 }
 
 /// A server of one infra-env, and the bytes of its image.
-struct Images {
-    server: Server,
-    path: String,
+pub(crate) struct Images {
+    pub(crate) server: Server,
+    pub(crate) path: String,
     bytes: Arc<Vec<u8>>,
     scratch: Scratch,
 }
 
 impl Images {
-    fn start(options: &[&str]) -> Self {
+    pub(crate) fn start(options: &[&str]) -> Self {
         let scratch = Scratch::new();
         let (base, rootfs) = live_image();
         let [start, end] = [rootfs.start, rootfs.end];

@@ -25,6 +25,7 @@ mod listeners;
 mod network;
 mod nmstatectl;
 mod pages;
+mod resets;
 mod serve;
 mod settings_file;
 mod streams;

@@ -1,7 +1,7 @@
 //! Clients that want too much, or say and take too little.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::LazyLock;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -91,6 +91,65 @@ fn who_takes_a_little_now_and_then_is_waited_for() {
     came.extend(connection.take(LEN - came.len()));
     assert!(came == bytes);
     assert_eq!(connection.ask("GET /mapped/small", "").len(), 1000);
+}
+
+/// How much [`begin_range`] asks for: as much as the kernel of the server holds.
+const RANGE_LEN: usize = 256 << 10;
+
+/// A client with a small receive buffer that takes the beginning of an answer, and what it took.
+fn begin_range(server: &Server, path: &str, headers: &str) -> (TcpStream, Vec<u8>) {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.set_recv_buffer_size(8192).unwrap();
+    socket.connect(&server.address.into()).unwrap();
+    let mut stream: TcpStream = socket.into();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let range = format!("Range: bytes=0-{}", RANGE_LEN - 1);
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: test\r\n{range}\r\n{headers}\r\n").unwrap();
+    let mut begun = vec![0; 500];
+    stream.read_exact(&mut begun).unwrap();
+    (stream, begun)
+}
+
+#[test]
+fn client_that_stops_taking_a_finished_answer_is_cut() {
+    let (server, ..) = limited(Limits { stall_time: Duration::from_millis(300), ..Limits::default() });
+    for (path, headers, is_half_closed) in [
+        ("/mapped/image", "", false),
+        ("/mapped/image", "Connection: close\r\n", false),
+        ("/mapped/image", "", true),
+        ("/read/image", "", false),
+    ] {
+        let (stream, _) = begin_range(&server, path, headers);
+        let address = stream.local_addr().unwrap().to_string();
+        if is_half_closed {
+            stream.shutdown(Shutdown::Write).unwrap();
+        }
+        // A socket has no peer any more once it was reset.
+        let what = format!("{path} {headers}{is_half_closed}");
+        wait_for(&what, || stream.peer_addr().is_err());
+        wait_for(&what, || has_line(&["WARN", "a connection was closed", &address]));
+    }
+}
+
+#[test]
+fn client_that_takes_a_finished_answer_slowly_gets_all_of_it() {
+    let (server, _scratch, bytes) =
+        limited(Limits { stall_time: Duration::from_secs(2), ..Limits::default() });
+    for (headers, is_half_closed) in [("", false), ("Connection: close\r\n", false), ("", true)] {
+        let (mut stream, mut came) = begin_range(&server, "/mapped/image", headers);
+        if is_half_closed {
+            stream.shutdown(Shutdown::Write).unwrap();
+        }
+        let head = came.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
+        // This takes longer than the stall time.
+        while came.len() < head + RANGE_LEN {
+            let mut part = vec![0; (head + RANGE_LEN - came.len()).min(8000)];
+            stream.read_exact(&mut part).unwrap();
+            came.extend(part);
+            thread::sleep(Duration::from_millis(100));
+        }
+        assert!(came[head..] == bytes[..RANGE_LEN], "{headers}{is_half_closed}");
+    }
 }
 
 #[test]

@@ -5,6 +5,8 @@
 //! [`BodyMode`](super::BodyMode).
 
 mod bypass;
+mod closing;
+mod coding;
 mod connection;
 mod followed;
 mod host;

@@ -6,15 +6,13 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
-use isogen::lease::unsent;
 use isogen::map::file_behind;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg, sockopt};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, Sleep, sleep};
 
+use super::closing::Changes;
 use super::lending::{Borrowed, Lending};
 use super::pipe::{Filled, PIPE_LEN};
 use super::socket::{Direct, Socket, counted};
@@ -23,9 +21,6 @@ use super::socket::{Direct, Socket, counted};
 const LEAST: usize = 64 << 10;
 /// After so many bytes without an end more is expected to follow. A record of TLS, and what is with it, may be all.
 const MORE: usize = 20 << 10;
-/// How long the end of a connection waits for a client that has not taken everything, and how often that is looked at.
-const LINGER: Duration = Duration::from_secs(600);
-const LOOK: Duration = Duration::from_millis(20);
 
 /// A socket, and the pages that are on their way through it.
 #[derive(Debug)]
@@ -40,14 +35,8 @@ pub(super) struct Paged {
     unflushed: usize,
     /// Whether the last bytes wait for more, until a packet is full or somebody flushes.
     is_corked: bool,
-    closing: Option<Closing>,
-}
-
-/// The end of a connection that has pages on their way.
-#[derive(Debug)]
-struct Closing {
-    until: Instant,
-    look: Pin<Box<Sleep>>,
+    /// Present after `shutdown`, while the client has not acknowledged all pages.
+    closing: Option<Changes>,
 }
 
 impl Paged {
@@ -73,13 +62,10 @@ impl Paged {
         Err(io::Error::new(io::ErrorKind::ConnectionAborted, error))
     }
 
-    /// How many bytes are on their way, where there may be pages among them: nothing, as soon as the client has all.
+    /// How many bytes are on their way, if pages may be among them. Gives the pages back once the client has acknowledged all bytes.
     fn unsent(&mut self) -> Option<usize> {
         self.borrowed.as_ref()?;
-        let len = match &self.socket {
-            Socket::Tcp(socket) => unsent(socket).unwrap_or(usize::MAX),
-            Socket::Unix(_) => 0,
-        };
+        let len = self.socket.unsent();
         if len == 0 {
             self.borrowed = None;
         }
@@ -213,37 +199,33 @@ impl AsyncWrite for Paged {
         Pin::new(&mut this.socket).poll_flush(context)
     }
 
-    /// Waits until the client has all pages, after it was told that nothing follows: without the connection, nobody would know when.
+    /// Sends the end of the stream, then waits until the client has acknowledged all pages: they may not change before. The watch
+    /// over the connection bounds the wait.
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.closing.is_none() {
+            // Pages that are acknowledged already are given back here: the end of the stream has to be acknowledged as well.
+            let _ = this.unsent();
             ready!(Pin::new(&mut this.socket).poll_shutdown(context))?;
         }
-        while this.unsent().is_some() {
-            this.check()?;
-            if let Socket::Tcp(socket) = &this.socket
-                && let Some(error) = socket.take_error()?
-            {
-                return Poll::Ready(Err(error));
-            }
-            let closing = this.closing.get_or_insert_with(|| Closing {
-                until: Instant::now() + LINGER,
-                look: Box::pin(sleep(LOOK)),
-            });
-            ready!(closing.look.as_mut().poll(context));
-            let now = Instant::now();
-            if now >= closing.until {
-                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-            }
-            closing.look.as_mut().reset(now + LOOK);
+        if this.unsent().is_none() {
+            return Poll::Ready(Ok(()));
         }
-        Poll::Ready(Ok(()))
+        this.check()?;
+        if let (Socket::Tcp(socket), None) = (&this.socket, &this.closing) {
+            this.closing = Some(Changes::watch(socket, context.waker())?);
+        }
+        Poll::Pending
     }
 }
 
 impl Direct for Paged {
     fn write_now(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         self.socket.write_now(slices)
+    }
+
+    fn unsent(&self) -> usize {
+        self.socket.unsent()
     }
 
     fn forget_unsent(&self) {

@@ -4,9 +4,12 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use isogen::lease::unsent;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::coop;
+
+use super::closing::is_over;
 
 /// How much is written in the time of one operation, as tokio counts them: a task has its turn for 128 of those, and then
 /// others of its thread have theirs.
@@ -51,6 +54,9 @@ pub(super) trait Direct {
     /// good part of what it holds is gone, which a slow client may need a long time for.
     fn write_now(&self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
 
+    /// How many bytes the kernel holds for the client: those that it has not acknowledged.
+    fn unsent(&self) -> usize;
+
     /// Lets the end of the connection throw away what was not sent. Otherwise the kernel keeps it for a client that takes
     /// nothing.
     fn forget_unsent(&self);
@@ -63,6 +69,14 @@ impl Direct for Socket {
             Self::Tcp(socket) => rustix::io::writev(socket, slices),
             Self::Unix(socket) => rustix::io::writev(socket, slices),
         })?)
+    }
+
+    fn unsent(&self) -> usize {
+        let Self::Tcp(socket) = self else { return 0 };
+        match unsent(socket).unwrap_or(usize::MAX) {
+            1.. if is_over(socket) => 0,
+            len => len,
+        }
     }
 
     fn forget_unsent(&self) {

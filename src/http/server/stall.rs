@@ -201,6 +201,8 @@ pub(super) struct Watched<S> {
     stall_time: Duration,
     /// Since when the client has taken nothing.
     stalled: Option<Instant>,
+    /// How many bytes the client has not acknowledged, and since when the number is the same.
+    rest: Option<(usize, Instant)>,
     reads: Timer,
     writes: Timer,
 }
@@ -214,6 +216,7 @@ impl<S: Direct> Watched<S> {
             idle_time: limits.idle_time,
             stall_time: limits.stall_time,
             stalled: None,
+            rest: None,
             reads: Timer::default(),
             writes: Timer::default(),
         }
@@ -239,8 +242,36 @@ impl<S: Direct> Watched<S> {
             Stage::Idle => {
                 // Whoever still has an answer to take is not idle.
                 let since = if self.stalled.is_some() { Instant::now() } else { since };
-                self.reads.poll(since + self.idle_time, context).map(Ok)
+                ready!(self.reads.poll(since + self.idle_time.min(self.stall_time), context));
+                self.poll_idle(since + self.idle_time, context)
             }
+        }
+    }
+
+    /// Waits until a connection has been idle for long enough. A client that still has the last answer to take is not idle.
+    fn poll_idle(&mut self, until: Instant, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if Instant::now() < until {
+            ready!(self.poll_taken(context))?;
+        }
+        self.reads.poll(until, context).map(Ok)
+    }
+
+    /// Waits until the client has acknowledged everything. Fails if it acknowledges nothing for the stall time.
+    fn poll_taken(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Late>> {
+        loop {
+            let unsent = self.socket.unsent();
+            if unsent == 0 {
+                self.rest = None;
+                return Poll::Ready(Ok(()));
+            }
+            let now = Instant::now();
+            let since = self.rest.filter(|(before, _)| *before == unsent).map_or(now, |(_, since)| since);
+            self.rest = Some((unsent, since));
+            if now >= since + self.stall_time {
+                self.socket.forget_unsent();
+                return Poll::Ready(Err(Late::Answer));
+            }
+            ready!(self.writes.poll(since + self.stall_time, context));
         }
     }
 
@@ -341,7 +372,17 @@ impl<S: AsyncWrite + Direct + Unpin> AsyncWrite for Watched<S> {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().socket).poll_shutdown(context)
+        let this = self.get_mut();
+        // hyper takes the failure of an idle connection for its end, and comes here.
+        if this.rest.is_some()
+            && let Poll::Ready(Err(late)) = this.poll_taken(context)
+        {
+            return Poll::Ready(Err(late.into()));
+        }
+        match Pin::new(&mut this.socket).poll_shutdown(context) {
+            Poll::Pending => this.poll_taken(context).map_err(Into::into),
+            done => done,
+        }
     }
 }
 
