@@ -63,8 +63,8 @@ impl Demo {
         // Nobody has to read it.
         let _ = std::io::stdout().write_all(commands(&origin, &id).as_bytes());
         let app = crate::http::app(&inventory, Some(&images));
-        let mut interrupts = super::serve::Interrupts::new()?;
-        super::serve::serve(&Server::new(Limits::default()), vec![listener], &app, &mut interrupts).await?;
+        let mut signals = super::serve::Signals::new()?;
+        super::serve::serve(&Server::new(Limits::default()), vec![listener], &app, &mut signals).await?;
         inventory.records().store().close().await;
         Ok(())
     }

@@ -53,7 +53,8 @@ fn every_command_that_it_prints_works() {
         String::from_utf8(output.stdout).unwrap()
     });
     let outputs: Vec<String> = outputs.collect();
-    let page = Command::new("curl").args(["-fsS", page]).output().unwrap();
+    let address = page;
+    let page = Command::new("curl").args(["-fsS", address]).output().unwrap();
     assert!(String::from_utf8(page.stdout).unwrap().contains("<title>Kindling</title>"));
     for (output, part) in
         outputs.iter().zip(["", "console=ttyS0", "\"ignition\"", "\"etag\"", "\"complete\""])
@@ -61,7 +62,13 @@ fn every_command_that_it_prints_works() {
         assert!(output.contains(part), "{part}: {output}");
     }
     let id = running.0.id().to_string();
-    assert!(Command::new("kill").arg(&id).status().unwrap().success());
+    let signal = |name: &str| assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
+    signal("-HUP");
+    assert!(
+        Command::new("curl").args(["-fsS", address]).output().unwrap().status.success(),
+        "SIGHUP ends it"
+    );
+    signal("-TERM");
     let mut running = running;
     assert!(running.0.wait().unwrap().success());
     assert_eq!(std::fs::read_dir(data.path()).unwrap().count(), 0, "something is left");

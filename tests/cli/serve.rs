@@ -322,6 +322,18 @@ fn a_signal_ends_it_in_order() {
 }
 
 #[test]
+fn hangup_without_tls_is_logged_and_changes_nothing() {
+    let scratch = Scratch::new();
+    let server = Server::start(&scratch, &[], &[]);
+    for _ in 0..3 {
+        server.signal("HUP");
+        assert_eq!(server.ask("GET /live", "").status, 200);
+    }
+    let log = server.end();
+    assert!(log.contains("SIGHUP: nothing to reload without TLS"), "{log}");
+}
+
+#[test]
 fn without_live_images_it_says_so() {
     let image = r#"[{"openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "418.94.1", "url": "http://127.0.0.1:1/a.iso"}]"#;
     for (images, is_told) in [("", true), (image, false)] {

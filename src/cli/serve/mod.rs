@@ -81,7 +81,7 @@ impl Serve {
     }
 
     async fn serve(self, inherited: Vec<Inherited>, screen: Screen) -> Result<()> {
-        let mut interrupts = Interrupts::new()?;
+        let mut signals = Signals::new()?;
         // What is wrong with what was set is said before anything is touched.
         let listeners = self.listeners.read(inherited)?;
         let role = match self.external.inputs()? {
@@ -89,8 +89,8 @@ impl Serve {
             None => Role::Everything(self.access.policy(listeners.open_place().as_ref())?),
         };
         let catalogue = self.catalogue.read()?;
-        if let Some(certificate) = listeners.certificate() {
-            follow(certificate.clone())?;
+        if let Some(certificate) = listeners.certificate().cloned() {
+            signals.follow(certificate);
         }
         let listeners = listeners.bind().await?;
         let server = self.images.sent_by(Server::new(self.limits.limits()));
@@ -102,7 +102,7 @@ impl Serve {
                 tokio::spawn(screen.follow(images.live_images().clone()));
                 let images = images.answering(requests);
                 let app = crate::http::image_app(&images, &self.addresses.allowed_origins());
-                serve(&server, listeners, &app, &mut interrupts).await
+                serve(&server, listeners, &app, &mut signals).await
             }
             Role::Everything(policy) => {
                 let (inventory, store) = self.inventory((policy, catalogue), &listeners).await?;
@@ -110,7 +110,7 @@ impl Serve {
                 tokio::spawn(screen.follow(images.live_images().clone()));
                 let app = crate::http::app(&inventory, Some(&images.answering(requests)));
                 let clearing = tokio::spawn(inventory.keep_clear());
-                serve(&server, listeners, &app, &mut interrupts).await?;
+                serve(&server, listeners, &app, &mut signals).await?;
                 clearing.abort();
                 store.close().await;
                 Ok(())
@@ -159,7 +159,7 @@ pub(super) async fn serve(
     server: &Server,
     listeners: Vec<Listener>,
     app: &App,
-    interrupts: &mut Interrupts,
+    signals: &mut Signals,
 ) -> Result<()> {
     let (end, ended) = watch::channel(false);
     let mut servers = JoinSet::new();
@@ -174,7 +174,7 @@ pub(super) async fn serve(
             server.serve(listener, app, ended).await;
         });
     }
-    interrupts.next().await;
+    signals.end().await;
     tracing::info!("ending: requests that are under way are finished");
     end.send_replace(true);
     let drained = async {
@@ -185,7 +185,7 @@ pub(super) async fn serve(
     };
     tokio::select! {
         drained = drained => drained,
-        () = interrupts.next() => {
+        () = signals.end() => {
             tracing::warn!("ending at once: asked for it again");
             Ok(())
         }
@@ -198,38 +198,49 @@ fn announce(listener: &Listener) {
     tracing::info!(%listener, "listening");
 }
 
-/// Follows the files of a certificate, and looks at them at once when somebody says so.
-fn follow(certificate: Certificate) -> Result<()> {
-    let mut asked = signal(SignalKind::hangup()).context("signals cannot be listened to")?;
-    tokio::spawn({
-        let certificate = certificate.clone();
-        async move { certificate.follow().await }
-    });
-    tokio::spawn(async move {
-        while asked.recv().await.is_some() {
-            certificate.read_again();
-        }
-    });
-    Ok(())
-}
-
-/// The ways in which somebody asks the program to end.
-pub(super) struct Interrupts {
+/// The signals that the program acts on.
+pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    hangup: Signal,
+    certificate: Option<Certificate>,
 }
 
-impl Interrupts {
+impl Signals {
     pub(super) fn new() -> Result<Self> {
         let listen = |kind| signal(kind).context("signals cannot be listened to");
-        Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+        Ok(Self {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            hangup: listen(SignalKind::hangup())?,
+            certificate: None,
+        })
     }
 
-    /// Done when somebody asks.
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+    /// Follows the files of a certificate, and reads them again at once on SIGHUP.
+    fn follow(&mut self, certificate: Certificate) {
+        self.certificate = Some(certificate.clone());
+        tokio::spawn(async move { certificate.follow().await });
+    }
+
+    /// Waits for a signal to end. SIGHUP is handled meanwhile.
+    async fn end(&mut self) {
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return,
+                _ = self.interrupt.recv() => return,
+                _ = self.hangup.recv() => self.reload(),
+            }
+        }
+    }
+
+    /// Reads again what can change while the server runs: the certificate and its key.
+    fn reload(&self) {
+        match &self.certificate {
+            Some(certificate) => certificate.read_again(),
+            None => {
+                tracing::info!("SIGHUP: nothing to reload without TLS; other settings apply after a restart")
+            }
         }
     }
 }
