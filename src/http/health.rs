@@ -5,10 +5,10 @@ use std::time::Duration;
 use axum::extract::State as Given;
 use axum::http::StatusCode;
 use axum::response::Response;
-use axum::routing::{MethodRouter, any, get};
+use axum::routing::get;
 use serde::Serialize;
 
-use super::images::ImageServer;
+use super::images::{ImageServer, only_reads};
 use crate::images::CpuArchitecture;
 use crate::images::library::{ImageState, Library, State};
 use crate::inventory::auth::{GuardedRouter, RouteAccess};
@@ -28,27 +28,26 @@ struct Parts {
 pub(super) fn routes(inventory: &Inventory, images: Option<&ImageServer>) -> GuardedRouter {
     let live_images = images.map(ImageServer::live_images).cloned();
     let parts = Parts { inventory: Some(inventory.clone()), live_images };
-    of(parts, get(health), get(ready))
+    of(parts)
 }
 
-/// `/health`, `/ready` and `/live` of a server of images alone. Whatever the method, they answer, as the first and the last
-/// always did.
+/// `/health`, `/ready` and `/live` of a server of images alone.
 pub(super) fn image_routes(images: &ImageServer) -> GuardedRouter {
     let parts = Parts { inventory: None, live_images: Some(images.live_images().clone()) };
-    of(parts, any(health), any(ready))
+    of(parts)
 }
 
-/// Nobody connects before the tables are there: who gets an answer at all finds the service ready.
-async fn ready() -> StatusCode {
-    StatusCode::OK
-}
-
-fn of(parts: Parts, health: MethodRouter<Parts>, ready: MethodRouter<Parts>) -> GuardedRouter {
+fn of(parts: Parts) -> GuardedRouter {
     GuardedRouter::new()
-        .route(RouteAccess::open("/health"), health)
-        .route(RouteAccess::open("/ready"), ready)
-        .route(RouteAccess::open("/live"), any(|| async { StatusCode::OK }))
-        .map(|router| router.with_state(parts))
+        .route(RouteAccess::open("/health"), get(health))
+        .route(RouteAccess::open("/ready"), get(ok))
+        .route(RouteAccess::open("/live"), get(ok))
+        .map(|router| router.method_not_allowed_fallback(only_reads).with_state(parts))
+}
+
+/// The service is ready once it accepts connections: it listens only when the database has its tables.
+async fn ok() -> StatusCode {
+    StatusCode::OK
 }
 
 /// How a server is.

@@ -334,6 +334,41 @@ fn hangup_without_tls_is_logged_and_changes_nothing() {
 }
 
 #[test]
+fn routes_that_only_read_name_the_methods_they_have() {
+    let scratch = Scratch::new();
+    let server = Server::start(&scratch, &[], &[]);
+    let id = "6ba7b810-9dad-11d1-80b4-00c04fd430c8";
+    let paths = [
+        "/live".to_owned(),
+        "/ready".to_owned(),
+        "/health".to_owned(),
+        "/metrics".to_owned(),
+        "/".to_owned(),
+        "/openapi.json".to_owned(),
+        "/api/assisted-install/v2/openapi".to_owned(),
+        "/boot-artifacts/kernel".to_owned(),
+        format!("/images/{id}"),
+        format!("/images/{id}/pxe-initrd"),
+        format!("/byid/{id}/4.18/x86_64/full.iso"),
+        format!("/byapikey/{id}/4.18/x86_64/full.iso"),
+        format!("/bytoken/{id}/4.18/x86_64/full.iso"),
+        format!("/i/{id}"),
+        format!("/i/{id}/full.iso"),
+        format!("/i/{id}/boot-trace"),
+    ];
+    for path in paths {
+        for method in ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"] {
+            let answer = server.send(&format!("{method} {path}"), "Content-Length: 5", "hello");
+            let allow = answer.header("allow").map(|allow| allow.replace(' ', ""));
+            assert_eq!((answer.status, allow.as_deref()), (405, Some("GET,HEAD")), "{method} {path}");
+            let message = format!("method {method} is not allowed, but [GET,HEAD] are");
+            assert_eq!(answer.json()["message"], message, "{method} {path}");
+        }
+    }
+    server.end();
+}
+
+#[test]
 fn without_live_images_it_says_so() {
     let image = r#"[{"openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "418.94.1", "url": "http://127.0.0.1:1/a.iso"}]"#;
     for (images, is_told) in [("", true), (image, false)] {

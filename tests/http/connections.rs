@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use crate::connection::Connection;
 use crate::server::{ETAG, MODES, shown};
 
 #[test]
@@ -161,4 +162,69 @@ fn who_goes_away_disturbs_nobody() {
             shown().server.connect().ask(&format!("GET /{mode}/plain"), "").body == shown().bytes["plain"]
         );
     }
+}
+
+/// Sends a request for `/echo` with these headers and this body, and another request after it.
+fn echo(version: &str, headers: &str, body: &str) -> Connection {
+    let mut connection = shown().server.connect();
+    let next = "GET /mapped/small HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
+    connection.write(format!("POST /echo {version}\r\nHost: test\r\n{headers}\r\n{body}{next}"));
+    connection
+}
+
+#[test]
+fn rejects_unknown_transfer_codings_with_501() {
+    const CHUNKED: &str = "5\r\nhello\r\n0\r\n\r\n";
+    for headers in [
+        "Transfer-Encoding: gzip, chunked\r\n",
+        "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: chunked, chunked\r\n",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: identity, chunked\r\n",
+    ] {
+        let mut connection = echo("HTTP/1.1", headers, CHUNKED);
+        let answer = connection.answer(None);
+        assert_eq!((answer.status(), answer.header("connection")), (501, Some("close")), "{headers}");
+        assert_eq!(connection.rest().0, b"", "{headers}: nothing after it is answered");
+    }
+    // A client that still sends sees the answer.
+    let chunk = format!("100000\r\n{}\r\n", "a".repeat(1 << 20));
+    let body = format!("{}0\r\n\r\n", chunk.repeat(8));
+    let mut connection = echo("HTTP/1.1", "Transfer-Encoding: gzip, chunked\r\n", &body);
+    assert_eq!(connection.answer(None).status(), 501);
+}
+
+#[test]
+fn rejects_bodies_of_doubtful_length() {
+    const CHUNKED: &str = "5\r\nhello\r\n0\r\n\r\n";
+    for (version, headers) in [
+        ("HTTP/1.1", "Transfer-Encoding: chunked, gzip\r\n"),
+        ("HTTP/1.1", "Transfer-Encoding: gzip\r\n"),
+        ("HTTP/1.1", "Transfer-Encoding: xchunked\r\n"),
+        ("HTTP/1.1", "Transfer-Encoding: chunked;a=b\r\n"),
+        ("HTTP/1.1", "Transfer-Encoding: chunked\r\nTransfer-Encoding: gzip\r\n"),
+        ("HTTP/1.1", "Transfer-Encoding : chunked\r\n"),
+        ("HTTP/1.0", "Transfer-Encoding: chunked\r\n"),
+        ("HTTP/1.0", "Transfer-Encoding: gzip, chunked\r\n"),
+        ("HTTP/1.1", "Content-Length: 5\r\nContent-Length: 6\r\n"),
+        ("HTTP/1.1", "Content-Length: 5, 5\r\n"),
+        ("HTTP/1.1", "Content-Length: +5\r\n"),
+    ] {
+        let mut connection = echo(version, headers, CHUNKED);
+        assert_eq!(connection.answer(None).status(), 400, "{version} {headers}");
+        assert_eq!(connection.rest().0, b"", "{version} {headers}: nothing after it is answered");
+    }
+    // The transfer coding counts, and whoever relied on the length sends nothing more on this connection (RFC 9112, 6.3).
+    for headers in [
+        "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n",
+        "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n",
+    ] {
+        let mut connection = echo("HTTP/1.1", headers, CHUNKED);
+        let answer = connection.answer(None);
+        assert_eq!((answer.status(), &answer.body[..]), (200, &b"hello"[..]), "{headers}");
+        assert_eq!(connection.rest().0, b"", "{headers}: nothing after it is answered");
+    }
+    let mut connection = echo("HTTP/1.1", "Transfer-Encoding: Chunked\r\n", CHUNKED);
+    assert_eq!(connection.answer(None).body, b"hello");
+    assert_eq!(connection.answer(None).body, shown().bytes["small"]);
 }

@@ -28,6 +28,7 @@ pub use external::{External, ExternalError, ExternalSettings, QUIET, TRUST};
 pub use inputs::{Access, Current, ImageInputs, Origin};
 pub(crate) use known::Asker;
 pub use plans::{Plans, What};
+pub(super) use routes::only_reads;
 pub use turns::MAX_REQUESTS;
 pub(crate) use watched::Watched;
 

@@ -43,7 +43,7 @@ pub(super) fn routes() -> GuardedRouter<ImageServer> {
 }
 
 /// What a client hears who wants to do something else with an image than to have it.
-async fn only_reads(method: Method) -> Refusal {
+pub(in crate::http) async fn only_reads(method: Method) -> Refusal {
     Refusal::at_gate(
         StatusCode::METHOD_NOT_ALLOWED,
         format!("method {method} is not allowed, but [GET,HEAD] are"),

@@ -10,6 +10,7 @@ use axum::routing::get;
 use sha2::{Digest, Sha256};
 
 use super::content::is_known;
+use super::images::only_reads;
 use crate::inventory::auth::{GuardedRouter, RouteAccess};
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -47,10 +48,11 @@ const HEADERS: [(HeaderName, &str); 5] = [
 
 /// The page, at `/`, and its parts.
 pub(super) fn routes() -> GuardedRouter {
-    PARTS.into_iter().fold(GuardedRouter::new(), |router, (path, media_type, contents)| {
+    let router = PARTS.into_iter().fold(GuardedRouter::new(), |router, (path, media_type, contents)| {
         let part = Part::new(media_type, contents);
         router.route(RouteAccess::open(path), get(async move |headers: HeaderMap| part.answer(&headers)))
-    })
+    });
+    router.map(|router| router.method_not_allowed_fallback(only_reads))
 }
 
 /// A part of the page, with what tells it from that of another version.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{Response, StatusCode};
+use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use hyper::body::{Body as HttpBody, Incoming};
 use hyper::server::conn::http1;
@@ -21,6 +21,7 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
 use super::bypass::Bypass;
+use super::coding;
 use super::followed::Followed;
 use super::host;
 use super::lending::Lending;
@@ -178,13 +179,17 @@ impl Answers<'_> {
     ) -> Result<Response<Followed>, std::convert::Infallible> {
         let Self { terms: Terms { app, routes, .. }, peer, progress, .. } = self;
         progress.asked();
-        let fault = host::fault(&request);
+        let refusal = refusal(&request);
         // Where there is more of a request, somebody has to read it.
-        let known = self.known().filter(|_| request.body().is_end_stream() && fault.is_none());
+        let known = self.known().filter(|_| request.body().is_end_stream() && refusal.is_none());
         let again = known.and_then(|known| known.again(&request, &self.asker));
-        let response = match (again, fault) {
+        let response = match (again, refusal) {
             (Some(response), _) => response,
-            (None, Some(fault)) => Refusal::at_gate(StatusCode::BAD_REQUEST, fault).into_response(),
+            (None, Some(refusal)) => {
+                // A client that is still sending would not see the refusal if the rest were not read.
+                drop(Finished::of(request, progress.clone()));
+                refusal
+            }
             (None, None) => {
                 let mut request = Finished::of(request, progress.clone()).map(Body::new);
                 request.extensions_mut().insert(*peer);
@@ -195,6 +200,20 @@ impl Answers<'_> {
         };
         Ok(response.map(|body| Followed::new(body, progress.clone())))
     }
+}
+
+/// The refusal of a request whose head is at fault, whatever it asks for.
+fn refusal<B: HttpBody>(request: &Request<B>) -> Option<Response<Body>> {
+    if let Some(fault) = host::fault(request) {
+        return Some(Refusal::at_gate(StatusCode::BAD_REQUEST, fault).into_response());
+    }
+    if request.body().is_end_stream() || !coding::is_unknown(request.headers()) {
+        return None;
+    }
+    let reason = "the only transfer coding of a request that this server decodes is chunked";
+    let mut response = Refusal::at_gate(StatusCode::NOT_IMPLEMENTED, reason).into_response();
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    Some(response)
 }
 
 /// An answer that is made on another runtime, as long as somebody waits for it.
