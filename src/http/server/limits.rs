@@ -23,10 +23,13 @@ pub struct Limits {
     pub idle_time: Duration,
     /// How long a TLS handshake may take. It is four packets, and BMCs need seconds for their side of the arithmetic.
     pub handshake_time: Duration,
-    /// How long a client may take nothing at all of what it asked for, or send nothing of what it announced. One that takes a little now and then is slow, which is
-    /// normal; this is for those that were switched off, or read no more. It counts also when the kernel has all of the answer, while
-    /// the connection waits for its next request or for its end. Some BMCs stop reading while the machine starts
-    /// again, which takes minutes. A client says what it took only when it is a packet, or a sixteenth of its buffer.
+    /// How long a client may take nothing at all of what it asked for, or send nothing of what it announced. One that takes a
+    /// little now and then is slow, which is normal; this is for those that were switched off, or read no more. Some BMCs stop
+    /// reading while the machine starts again, which takes minutes. A client says what it took only when it is a packet, or a
+    /// sixteenth of its buffer.
+    ///
+    /// Once the kernel has all of an answer, the server looks at the client's progress only once in this time. A client that has
+    /// vanished by then is noticed within twice this time.
     pub stall_time: Duration,
     /// How long connections may go on after the end was asked for. What is then still under way is cut.
     pub grace: Duration,

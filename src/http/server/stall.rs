@@ -201,7 +201,7 @@ pub(super) struct Watched<S> {
     stall_time: Duration,
     /// Since when the client has taken nothing.
     stalled: Option<Instant>,
-    /// How many bytes the client has not acknowledged, and since when the number is the same.
+    /// How many bytes the client had not acknowledged when it was last looked at, and since when the number is the same.
     rest: Option<(usize, Instant)>,
     reads: Timer,
     writes: Timer,
@@ -240,7 +240,7 @@ impl<S: Direct> Watched<S> {
                 Poll::Ready(Err(Late::Body.into()))
             }
             Stage::Idle => {
-                // Whoever still has an answer to take is not idle.
+                // A client that still has an answer to take is not idle.
                 let since = if self.stalled.is_some() { Instant::now() } else { since };
                 ready!(self.reads.poll(since + self.idle_time.min(self.stall_time), context));
                 self.poll_idle(since + self.idle_time, context)
@@ -248,7 +248,7 @@ impl<S: Direct> Watched<S> {
         }
     }
 
-    /// Waits until a connection has been idle for long enough. A client that still has the last answer to take is not idle.
+    /// Waits until a connection has been idle for long enough. A client that takes nothing of the last answer is cut before.
     fn poll_idle(&mut self, until: Instant, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if Instant::now() < until {
             ready!(self.poll_taken(context))?;
@@ -283,8 +283,7 @@ impl<S: Direct> Watched<S> {
         context: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
         if written.is_ready() {
-            self.stalled = None;
-            self.progress.sent();
+            self.written();
             return written;
         }
         let since = *self.stalled.get_or_insert_with(Instant::now);
@@ -295,11 +294,15 @@ impl<S: Direct> Watched<S> {
                 Poll::Ready(Err(Late::Answer.into()))
             }
             written => {
-                self.stalled = None;
-                self.progress.sent();
+                self.written();
                 Poll::Ready(written)
             }
         }
+    }
+
+    fn written(&mut self) {
+        (self.stalled, self.rest) = (None, None);
+        self.progress.sent();
     }
 }
 
