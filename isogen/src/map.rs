@@ -63,6 +63,24 @@ pub fn file_behind(bytes: &[u8]) -> Option<(Arc<File>, u64)> {
         .then(|| (Arc::clone(&behind.file), (start - mapped) as u64))
 }
 
+/// Makes all bytes of a mapping unreadable, for the kernel as well: a `write` of bytes that were not copied before fails with `EFAULT`.
+/// [`file_behind`] no longer finds its file.
+///
+/// # Errors
+///
+/// Returns the error of `mprotect`.
+pub(crate) fn forbid(mapping: &Bytes) -> io::Result<()> {
+    if mapping.is_empty() {
+        return Ok(());
+    }
+    MAPPINGS.write().unwrap_or_else(PoisonError::into_inner).remove(&mapping.as_ptr().addr());
+    let start = mapping.as_ptr().cast_mut().cast();
+    // SAFETY: callers pass what `map` returned, so the range is exactly one mapping, which lives as long as `mapping` is borrowed. No Rust
+    // code reads through it, by the rule of this module, so nothing in this process depends on its protection.
+    let answer = unsafe { libc::mprotect(start, mapping.len(), libc::PROT_NONE) };
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// A mapping that is known by where it is, as long as it is there.
 struct Mapping(Mmap);
 

@@ -1,5 +1,4 @@
-//! Which bytes of a file are in memory, found out without waiting for those that are not; and whether the file is still
-//! what it was.
+//! Which bytes of a file are in memory, found out without waiting for those that are not.
 //!
 //! Who hands [mapped](Source::mapped) bytes to the kernel waits inside the write for pages that are on disk, and with it
 //! everything else on that thread. [`Source::residency`] asks before: it reads one byte of every [`STEP`] with
@@ -8,10 +7,9 @@
 
 use std::io::{self, IoSliceMut};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use rustix::fs::{Advice, AtFlags, FileType, StatxFlags, fadvise, statx};
+use rustix::fs::{Advice, fadvise};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -34,24 +32,6 @@ pub enum Residency {
     InMemory,
     /// It has, or nobody knows: not every file system tells.
     OnDisk,
-}
-
-/// How old what [`Source::recent_stamp`] tells may be by the [coarse clock](coarse_now): less than 10 ms, however long its ticks are.
-const RECENT: Duration = Duration::from_millis(5);
-
-/// What a file looks like from outside. It is another one once somebody wrote to the file.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Stamp {
-    len: u64,
-    modified: (i64, u32),
-}
-
-impl Stamp {
-    /// That of a file of so many bytes which was last written to at a time, in seconds and nanoseconds.
-    #[must_use]
-    pub fn new(len: u64, modified: (i64, u32)) -> Self {
-        Self { len, modified }
-    }
 }
 
 impl Source {
@@ -127,55 +107,6 @@ impl Source {
         }
     }
 
-    /// Says what the file looked like when all was found out that is known about its bytes. The first one stays.
-    pub fn require(&self, stamp: Stamp) {
-        self.seen().required.get_or_init(|| stamp);
-    }
-
-    /// What the file looks like now. What is no regular file always looks the same.
-    ///
-    /// # Errors
-    ///
-    /// Fails where the file is shorter than it was when it was opened, or does not look as is [required](Self::require).
-    pub fn stamp(&self) -> io::Result<Stamp> {
-        let Some(file) = self.as_file() else {
-            return Ok(Stamp::default());
-        };
-        // A server far away is not asked: this must not wait.
-        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-        let found = statx(file, "", flags, StatxFlags::TYPE | StatxFlags::SIZE | StatxFlags::MTIME)?;
-        if FileType::from_raw_mode(found.stx_mode.into()) != FileType::RegularFile {
-            return Ok(Stamp::default());
-        }
-        if found.stx_size < self.len() {
-            return Err(self.ended(found.stx_size));
-        }
-        let stamp = Stamp::new(found.stx_size, (found.stx_mtime.tv_sec, found.stx_mtime.tv_nsec));
-        if self.seen().required.get().is_some_and(|required| *required != stamp) {
-            return Err(io::Error::other(format!("{} was written to since it was looked at", self.name())));
-        }
-        Ok(stamp)
-    }
-
-    /// What the file looked like a moment ago, for who asks thousands of times a second.
-    ///
-    /// # Errors
-    ///
-    /// As [`stamp`](Self::stamp).
-    pub fn recent_stamp(&self) -> io::Result<Stamp> {
-        let now = coarse_now();
-        let mut known = self.seen().stamp.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((stamp, at)) = *known
-            && now.saturating_sub(at) < RECENT
-        {
-            return Ok(stamp);
-        }
-        *known = None;
-        let stamp = self.stamp()?;
-        *known = Some((stamp, now));
-        Ok(stamp)
-    }
-
     /// Whether the byte at `offset` can be read without waiting.
     fn probe(&self, offset: u64) -> io::Result<Residency> {
         let file = self.as_file().ok_or(io::ErrorKind::Unsupported)?;
@@ -191,7 +122,7 @@ impl Source {
         }
     }
 
-    fn ended(&self, offset: u64) -> io::Error {
+    pub(crate) fn ended(&self, offset: u64) -> io::Error {
         let text = format!("{} ends at byte {offset} or before, it had {}", self.name(), self.len());
         io::Error::new(io::ErrorKind::UnexpectedEof, text)
     }
@@ -205,10 +136,6 @@ fn coarse_now() -> Duration {
 /// The steps of a file that were found in memory, and when.
 #[derive(Debug)]
 pub(crate) struct Seen {
-    /// How the file has to look.
-    required: OnceLock<Stamp>,
-    /// How the file looked lately, and when.
-    stamp: Mutex<Option<(Stamp, Duration)>>,
     /// For each sixteen steps: the age in the upper half, one bit for each below.
     entries: Box<[AtomicU32]>,
 }
@@ -218,7 +145,7 @@ impl Seen {
     pub(crate) fn new(len: u64) -> Self {
         let entries = len.div_ceil(STEP * STEPS).min(MAX_ENTRIES);
         let entries = (0..entries).map(|_| AtomicU32::new(0)).collect();
-        Self { required: OnceLock::new(), stamp: Mutex::default(), entries }
+        Self { entries }
     }
 
     /// A number for the time, never 0 so that an empty entry is old, and the same again after days.
@@ -383,10 +310,7 @@ mod tests {
     #[test]
     fn a_file_that_got_shorter_is_an_error() {
         let (file, source) = source(4 * STEP);
-        let before = source.stamp().unwrap();
-        assert_eq!(before, source.stamp().unwrap());
         file.set_len(STEP + 1).unwrap();
-        assert_eq!(source.stamp().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
         let error = source.residency(extent(2 * STEP, STEP)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
         assert!(error.to_string().contains("base ends at byte"), "{error}");
@@ -394,17 +318,8 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_written_to_has_another_stamp() {
-        let (file, source) = source(STEP);
-        let before = source.stamp().unwrap();
-        file.set_modified(std::time::UNIX_EPOCH).unwrap();
-        assert_ne!(source.stamp().unwrap(), before);
-    }
-
-    #[test]
     fn memory_has_no_residency() {
         let source = Source::from_bytes("memory", &b"abc"[..]);
         assert_eq!(source.residency(extent(0, 3)).unwrap_err().kind(), io::ErrorKind::Unsupported);
-        assert_eq!(source.stamp().unwrap(), Stamp::default());
     }
 }

@@ -12,6 +12,7 @@ use bytes::Bytes;
 
 use crate::digest::{Digest, HashStates, Hasher};
 use crate::residency::Seen;
+use crate::stamp::Evidence;
 use crate::{Error, Extent, Result};
 
 /// Done when bytes that were still coming are there, or never will be.
@@ -67,6 +68,7 @@ pub struct Source {
     digest: OnceLock<Digest>,
     hash_states: HashStates,
     mapping: OnceLock<Bytes>,
+    evidence: Evidence,
     seen: OnceLock<Seen>,
 }
 
@@ -114,6 +116,7 @@ impl Source {
             digest: OnceLock::new(),
             hash_states: HashStates::default(),
             mapping: OnceLock::new(),
+            evidence: Evidence::default(),
             seen: OnceLock::new(),
         }
     }
@@ -230,19 +233,29 @@ impl Source {
         &self.hash_states
     }
 
-    /// The whole file as mapped bytes, mapped on first use: to be handed to the kernel, never looked at
+    /// Returns the whole file as mapped bytes, mapped on first use: to be handed to the kernel, never dereferenced
     /// (see [`map`](crate::map)).
     ///
     /// # Errors
     ///
-    /// Fails where there is no file behind this source or the system cannot map it.
+    /// Returns an error if the source has no file, if the system cannot map it, if its lease was [given back](Self::revoke), or if a
+    /// [required](Self::require) stamp is the only evidence that it is unchanged: such bytes are read, and the stamp is compared afterwards.
     pub fn mapped(&self) -> io::Result<Bytes> {
-        if let Some(mapping) = self.mapping.get() {
+        if let Some(mapping) = self.mapping.get().filter(|_| self.evidence.allows_mapping()) {
             return Ok(mapping.clone());
         }
+        let _held = self.evidence.hold_for_mapping()?;
         let file = self.as_file().ok_or(io::ErrorKind::Unsupported)?;
         let mapping = crate::map::map(file)?;
         Ok(self.mapping.get_or_init(|| mapping).clone())
+    }
+
+    pub(crate) fn mapping(&self) -> Option<&Bytes> {
+        self.mapping.get()
+    }
+
+    pub(crate) fn evidence(&self) -> &Evidence {
+        &self.evidence
     }
 
     /// What was found in memory.

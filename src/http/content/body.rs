@@ -5,8 +5,9 @@
 //! both cases they are in memory before they are asked for on the runtime (see [`residency`](super::residency)).
 //!
 //! A base that changes under a body ends that body with an error. hyper then closes the connection, and the client sees
-//! that bytes are missing: nothing is ever made up in their place. Where a server gives the kernel pages of the file instead of copies, it
-//! has to see to it that nobody changes those on their way.
+//! that bytes are missing: nothing is ever made up in their place. While the base is [leased](isogen::Source::protect), it cannot change.
+//! Otherwise its stamp is compared when the answer begins and, for bytes that are read, after each read. A server that gives the kernel
+//! pages of the file instead of copies must prevent changes of those on their way.
 
 use std::io;
 use std::ops::Range;
@@ -16,7 +17,7 @@ use std::task::{Context, Poll, ready};
 
 use axum::body::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
-use isogen::{Extent, Plan, Residency, Segment, Source, Stamp};
+use isogen::{Extent, FileStamp, Plan, Residency, Segment, Source};
 
 use super::pool;
 use super::residency::{Done, Read};
@@ -92,9 +93,9 @@ pub(crate) struct PlanBody {
 /// How the base is read for a body.
 struct Base {
     way: Way,
-    /// How the file looked when the request was answered.
-    stamp: Stamp,
-    /// Whether that is long enough ago to look again.
+    /// The stamp of the file when the answer began.
+    stamp: FileStamp,
+    /// Whether a frame was sent since the stamp was taken.
     is_begun: bool,
     /// What was found to be in memory last, for all that is read out of it.
     in_memory: Range<u64>,
@@ -134,7 +135,7 @@ impl PlanBody {
 
     fn of(plan: Arc<Plan>, (current, pieces): (Range<u64>, Vec<Piece>), mode: BodyMode) -> io::Result<Self> {
         let source = plan.source();
-        let stamp = source.recent_stamp()?;
+        let stamp = source.stamp()?;
         let way = match (mode, source.as_file()) {
             (_, None) => Way::ReadBeside,
             (BodyMode::Read, _) => Way::Read,
@@ -234,7 +235,9 @@ impl Base {
             Way::Read => FRAME_LEN,
             Way::ReadBeside => return Ok(Next::Wait(Read::of(Arc::clone(source), cut(extent, AWAITED_LEN)))),
         };
-        self.require_unchanged(source)?;
+        if matches!(self.way, Way::Mapped(_)) && std::mem::replace(&mut self.is_begun, true) {
+            self.require_unchanged(source)?;
+        }
         let known = if self.in_memory.contains(&extent.offset()) {
             cut(extent, self.in_memory.end.saturating_sub(extent.offset()))
         } else {
@@ -249,17 +252,16 @@ impl Base {
         };
         match &self.way {
             Way::Mapped(mapped) => slice(mapped, known).map(Next::Bytes),
-            Way::Read | Way::ReadBeside => pool::read(source, known).map(Next::Bytes),
+            Way::Read | Way::ReadBeside => {
+                let bytes = pool::read(source, known)?;
+                self.require_unchanged(source)?;
+                Ok(Next::Bytes(bytes))
+            }
         }
     }
 
-    /// Fails where somebody wrote to the base since the request was answered. The answer and the first frame are one
-    /// moment, and most answers have one frame.
-    fn require_unchanged(&mut self, source: &Source) -> io::Result<()> {
-        if !self.is_begun {
-            self.is_begun = true;
-            return Ok(());
-        }
+    /// Returns an error if the base was changed since the answer began.
+    fn require_unchanged(&self, source: &Source) -> io::Result<()> {
         if source.stamp()? == self.stamp {
             return Ok(());
         }

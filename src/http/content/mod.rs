@@ -221,7 +221,9 @@ impl Content {
                     "it is not what the request has a condition for",
                 );
             }
-            Outcome::NotModified => return self.not_modified(),
+            Outcome::NotModified => {
+                return self.plan.source().stamp().map_or_else(|error| self.unreadable(&error), |_| self.not_modified());
+            }
             Outcome::Proceed => {}
         }
         let do_ranges_pass = validators.is_none_or(|validators| validators.lets_ranges_pass(headers));
@@ -232,10 +234,12 @@ impl Content {
             Some(Selection::Several(_)) if version < Version::HTTP_11 => Selection::Whole,
             Some(selection) => selection,
         };
-        self.selected(selection, *method != Method::HEAD, mode).unwrap_or_else(|error| {
-            tracing::error!(source = self.plan.source().name(), %error, "an image cannot be read");
-            refusal(StatusCode::INTERNAL_SERVER_ERROR, "the image cannot be read; the log says why")
-        })
+        self.selected(selection, *method != Method::HEAD, mode).unwrap_or_else(|error| self.unreadable(&error))
+    }
+
+    fn unreadable(&self, error: &io::Error) -> Response<AnswerBody> {
+        tracing::error!(source = self.plan.source().name(), %error, "an image cannot be read");
+        refusal(StatusCode::INTERNAL_SERVER_ERROR, "the image cannot be read; the log says why")
     }
 
     /// The answer with what was selected.
@@ -250,7 +254,7 @@ impl Content {
             if is_body_wanted && len > 0 {
                 PlanBody::of_range(Arc::clone(&self.plan), range, mode).map(AnswerBody::Plan)
             } else {
-                self.plan.source().recent_stamp().map(|_| AnswerBody::Empty)
+                self.plan.source().stamp().map(|_| AnswerBody::Empty)
             }
         };
         // Also where the client should have it from an earlier answer: real ones take it from the last one they saw.

@@ -123,7 +123,7 @@ impl ImageServer {
             return Ok(base);
         }
         library.look_again(image);
-        let reason = "the file of the live image was changed; it is looked at again";
+        let reason = "the file of the base image was changed; it is being hashed again";
         Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, reason).until(Utc::now() + LOOK))
     }
 
@@ -267,7 +267,12 @@ impl ImageServer {
         let digest = planned.sha256.get_or_try_init(async || {
             let _turn = self.1.next().await;
             let plan = Arc::clone(planned.content.plan());
-            in_background(move || plan.sha256().map_err(|error| made_nothing(&error))).await
+            in_background(move || {
+                let digest = plan.sha256().map_err(|error| made_nothing(&error))?;
+                plan.source().stamp().map_err(|error| made_nothing(&error))?;
+                Ok(digest)
+            })
+            .await
         });
         let name = planned.content.file_name().unwrap_or_default();
         let line = format!("{}  {name}\n", digest.await?);

@@ -95,7 +95,9 @@ impl Paged {
             }
             self.borrowed = lending.borrow(&file, context.waker());
         }
-        self.borrowed.is_some().then_some((file, offset))
+        // A mapping that was revoked before this lease began may have other bytes in its file by now.
+        let is_mapped = || file_behind(bytes).is_some();
+        (self.borrowed.is_some() && is_mapped()).then_some((file, offset))
     }
 
     /// Writes pages where bytes have any, and copies otherwise.

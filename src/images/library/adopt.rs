@@ -1,32 +1,43 @@
 //! Files that are there already.
 
-use std::fs::File;
+use std::fs::{self, File, Metadata, Permissions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use isogen::{BaseImage, Digest, Hasher, Source};
+use isogen::{BaseImage, Digest, FileStamp, Hasher, Source};
 
-use super::base::Identity;
 use super::error::{FetchError, chain};
 use super::record::{self, ImageRecord};
 use super::shelf::Shelf;
+use super::slot::Slot;
 use super::verify::{self, disk};
 
 /// What is read at once to hash a file.
 const READ_LEN: usize = 1 << 20;
+/// The mode of the files of the library.
+const MODE: u32 = 0o400;
+/// More than the longest clock tick. On kernels before 6.13, two changes within one tick have the same time.
+const TICK: Duration = Duration::from_millis(20);
+/// How many ticks a file may take to come to rest.
+const MOST_TICKS: u32 = 50;
 
 /// A file that is a good image.
 pub(super) struct Found {
     pub(super) image: BaseImage,
-    pub(super) identity: Identity,
+    /// Taken before any byte was read.
+    pub(super) stamp: FileStamp,
     /// Where the record of it is up to date.
     pub(super) digest: Option<Digest>,
     file: File,
 }
 
 /// Opens the image at a path, if there is a file. Its bytes are not read, but for the structures.
-pub(super) fn look(path: &Path, shelf: &Shelf) -> Result<Option<Found>, FetchError> {
+pub(super) fn look(path: &Path, slot: &Arc<Slot>) -> Result<Option<Found>, FetchError> {
+    let shelf = &slot.shelf;
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -36,20 +47,65 @@ pub(super) fn look(path: &Path, shelf: &Shelf) -> Result<Option<Found>, FetchErr
     if !metadata.is_file() {
         return Err(disk("opening", path)(io::Error::other("it is no regular file")));
     }
-    let identity = Identity::of(&metadata);
+    if path == shelf.image() {
+        protect(path, (&file, &metadata));
+    }
     let source = file.try_clone().map_err(disk("opening", path))?;
     let source = Source::from_file(source, path.display().to_string());
-    let image = verify::open(source.map_err(|source| FetchError::Structure { source })?)?;
+    let source = source.map_err(|source| FetchError::Structure { source })?;
+    if let Some(lease) = slot.shared.leases.take(path, &file)? {
+        source.protect(lease);
+    }
+    let stamp = settled(path, &file)?;
+    let image = verify::open(source)?;
+    slot.shared.leases.watch(image.source(), slot);
     let record: Option<ImageRecord> = record::read(&shelf.image_record());
     let record =
-        record.filter(|record| record.stamp == identity.stamp && record.file.file_name() == path.file_name());
-    Ok(Some(Found { image, identity, digest: record.and_then(|record| record.sha256.digest()), file }))
+        record.filter(|record| record.stamp == stamp.into() && record.file.file_name() == path.file_name());
+    Ok(Some(Found { image, stamp, digest: record.and_then(|record| record.sha256.digest()), file }))
+}
+
+/// Makes a file of the library the service's own, and read-only. A symbolic link and a file with several names are left alone: they are
+/// used where they are.
+fn protect(path: &Path, (file, metadata): (&File, &Metadata)) {
+    let owner = rustix::process::geteuid().as_raw();
+    let is_link = fs::symlink_metadata(path).is_ok_and(|at| at.is_symlink());
+    let is_done = metadata.uid() == owner && metadata.mode() & 0o7777 == MODE;
+    if is_link || metadata.nlink() > 1 || is_done {
+        return;
+    }
+    let owned = if metadata.uid() == owner { Ok(()) } else { fchown(file, Some(owner), None) };
+    if let Err(error) = owned.and_then(|()| make_read_only(file)) {
+        tracing::warn!(file = %path.display(), %error, "the base image cannot be made the service's own and read-only");
+    }
+}
+
+/// Gives a file the mode of the files of the library.
+pub(super) fn make_read_only(file: &File) -> io::Result<()> {
+    file.set_permissions(Permissions::from_mode(MODE))
+}
+
+/// Returns the stamp of a file once it is old enough for any later change to have another one.
+pub(super) fn settled(path: &Path, file: &File) -> Result<FileStamp, FetchError> {
+    for _ in 0..MOST_TICKS {
+        let stamp = FileStamp::of_file(file).map_err(disk("reading", path))?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok();
+        let changed = u64::try_from(stamp.changed.seconds).ok().map(Duration::from_secs);
+        let nanoseconds = u64::try_from(stamp.changed.nanoseconds).ok().map(Duration::from_nanos);
+        let age = (|| now?.checked_sub(changed?.checked_add(nanoseconds?)?))();
+        // A time to come is that of a clock which was set back. Later changes have an earlier one.
+        if age.is_none_or(|age| age >= TICK) {
+            return Ok(stamp);
+        }
+        thread::sleep(TICK);
+    }
+    Err(FetchError::Unstable)
 }
 
 impl Found {
     /// The SHA-256 of the file: all of it is read.
     pub(super) fn hash(&self, path: &Path, mut progress: impl FnMut(u64)) -> Result<Digest, FetchError> {
-        let len = self.identity.stamp.len;
+        let len = self.stamp.len;
         let mut hasher = Hasher::new();
         let mut buf = vec![0; READ_LEN];
         let mut offset = 0;
@@ -59,25 +115,26 @@ impl Found {
                 Ok(read) => {
                     hasher.update(buf.get(..read).unwrap_or_default());
                     offset += read as u64;
+                    self.require_unchanged()?;
                     progress(offset);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(disk("reading", path)(error)),
             }
         }
-        let metadata = self.file.metadata().map_err(disk("reading", path))?;
-        if offset == len && Identity::of(&metadata) == self.identity {
-            Ok(hasher.finish())
-        } else {
-            Err(FetchError::Unstable)
-        }
+        if offset == len { Ok(hasher.finish()) } else { Err(FetchError::Unstable) }
+    }
+
+    fn require_unchanged(&self) -> Result<(), FetchError> {
+        let is_same = FileStamp::of_file(&self.file).is_ok_and(|stamp| stamp == self.stamp);
+        let is_leased_still = self.image.source().stamp().is_ok();
+        if is_same && is_leased_still { Ok(()) } else { Err(FetchError::Unstable) }
     }
 }
 
 /// Keeps the SHA-256 of a file for the next start. Without it, the file is read again then.
-pub(super) fn remember(shelf: &Shelf, path: &Path, (digest, identity): (Digest, Identity), url: &str) {
-    let stamp = identity.stamp;
-    let record = ImageRecord { file: path.to_owned(), stamp, sha256: digest.into(), url: url.to_owned() };
+pub(super) fn remember(shelf: &Shelf, path: &Path, (digest, stamp): (Digest, FileStamp), url: &str) {
+    let record = ImageRecord { file: path.to_owned(), stamp: stamp.into(), sha256: digest.into(), url: url.to_owned() };
     if let Err(error) = record::write(&shelf.image_record(), &record) {
         tracing::warn!(
             image = shelf.name(),

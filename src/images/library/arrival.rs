@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use isogen::{Coming, Extent, ReadAt};
+use isogen::{Coming, Extent, ReadAt, Source};
 use tokio::sync::Notify;
 
 /// The end of an image is only given out once all of it is known to be good: a download that ends is one of a good image.
@@ -39,7 +39,8 @@ struct Progress {
 
 #[derive(Debug)]
 enum End {
-    Good,
+    /// The image, which shows whether its file was changed afterwards.
+    Good(Arc<Source>),
     Bad(String),
 }
 
@@ -51,13 +52,22 @@ impl Arrival {
     }
 
     /// Tells that all is there, and good.
-    pub(super) fn complete(&self) {
-        self.end(End::Good);
+    pub(super) fn complete(&self, image: &Arc<Source>) {
+        self.end(End::Good(Arc::clone(image)));
     }
 
     /// Tells that no more will come.
     pub(super) fn fail(&self, reason: &str) {
         self.end(End::Bad(reason.to_owned()));
+    }
+
+    /// Returns an error if the file was changed after all was there.
+    fn require_unchanged(&self) -> io::Result<()> {
+        let image = match &self.lock().end {
+            Some(End::Good(image)) => Arc::clone(image),
+            _ => return Ok(()),
+        };
+        image.stamp().map(drop)
     }
 
     /// Whether more may come.
@@ -114,7 +124,7 @@ impl Arrival {
 impl Progress {
     fn there(&self, limit: u64) -> io::Result<u64> {
         match &self.end {
-            Some(End::Good) => Ok(u64::MAX),
+            Some(End::Good(_)) => Ok(u64::MAX),
             Some(End::Bad(reason)) => Err(io::Error::other(reason.clone())),
             None => Ok(self.have.min(limit)),
         }
@@ -216,7 +226,9 @@ impl ReadAt for ArrivingFile {
             end = self.arrival.wait(offset, limit)?;
         }
         let there = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX).min(buf.len());
-        ReadAt::read_at(&self.file, buf.get_mut(..there).unwrap_or_default(), offset)
+        let len = ReadAt::read_at(&self.file, buf.get_mut(..there).unwrap_or_default(), offset)?;
+        self.arrival.require_unchanged()?;
+        Ok(len)
     }
 
     fn coming(&self, extent: Extent) -> Option<Coming> {
@@ -270,6 +282,10 @@ mod tests {
         let arrival = Arc::new(Arrival::default());
         arrival.advance(have);
         arrival
+    }
+
+    fn whole() -> Arc<Source> {
+        Arc::new(Source::from_bytes("image", bytes()))
     }
 
     fn read(file: &ArrivingFile, offset: u64) -> io::Result<u8> {
@@ -344,7 +360,7 @@ mod tests {
         thread::scope(|scope| {
             let reader = scope.spawn(|| read(&file, 11).unwrap_err());
             arrival.fail("the mirror is gone");
-            arrival.complete();
+            arrival.complete(&whole());
             assert_eq!(reader.join().unwrap().to_string(), "the mirror is gone");
         });
         assert!(read(&file, 1).is_err(), "a bad image is not to be read at all");
@@ -365,7 +381,7 @@ mod tests {
         assert_eq!(read(&file, LEN - 1).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         let mut end = coming(&file, LEN - 1, 1).unwrap();
         assert!(!is_done(&mut end));
-        arrival.complete();
+        arrival.complete(&whole());
         assert!(is_done(&mut end));
         assert_eq!(read(&file, LEN - 1).unwrap(), bytes()[299_999]);
     }

@@ -1,19 +1,19 @@
 //! An image that can be used.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use ignition::network::needs_nmstatectl;
-use isogen::{BaseImage, Digest, Extent, Packed};
+use isogen::{BaseImage, Digest, Extent, FileStamp, Packed, Source};
 use tokio::sync::OnceCell;
 
 use super::apart::apart;
 use super::error::{NmstatectlError, chain};
-use super::record::{self, ProgramRecord, Stamp};
+use super::record::{self, ProgramRecord};
 use super::shelf::{self, Shelf};
 use crate::images::OsImage;
 
@@ -27,7 +27,8 @@ pub struct Base {
     os_image: OsImage,
     digest: Option<Digest>,
     shelf: Shelf,
-    identity: Option<Identity>,
+    /// The state of the file when it was hashed; `None` while it is downloaded.
+    stamp: Option<FileStamp>,
     nmstatectl: OnceCell<Packed>,
 }
 
@@ -37,23 +38,8 @@ impl fmt::Debug for Base {
         let mut base = f.debug_struct("Base");
         base.field("name", &self.shelf.name())
             .field("digest", &self.digest)
-            .field("identity", &self.identity);
+            .field("stamp", &self.stamp);
         base.finish_non_exhaustive()
-    }
-}
-
-/// What a file on the disk is told from its successor by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Identity {
-    pub(super) stamp: Stamp,
-    pub(super) device: u64,
-    pub(super) inode: u64,
-}
-
-impl Identity {
-    pub(super) fn of(metadata: &fs::Metadata) -> Self {
-        use std::os::unix::fs::MetadataExt;
-        Self { stamp: Stamp::of(metadata), device: metadata.dev(), inode: metadata.ino() }
     }
 }
 
@@ -63,12 +49,12 @@ impl Base {
         image: BaseImage,
         os_image: OsImage,
         shelf: Shelf,
-        (digest, identity): (Digest, Identity),
+        (digest, stamp): (Digest, FileStamp),
     ) -> Self {
         image.source().set_digest(digest);
-        image.source().require(identity.stamp.of_source());
-        let (digest, identity) = (Some(digest), Some(identity));
-        Self { image: Arc::new(image), os_image, digest, shelf, identity, nmstatectl: OnceCell::new() }
+        image.source().require(stamp);
+        let (digest, stamp) = (Some(digest), Some(stamp));
+        Self { image: Arc::new(image), os_image, digest, shelf, stamp, nmstatectl: OnceCell::new() }
     }
 
     /// An image that is still coming.
@@ -77,7 +63,7 @@ impl Base {
         if let Some(digest) = digest {
             image.source().set_digest(digest);
         }
-        Self { image: Arc::new(image), os_image, digest, shelf, identity: None, nmstatectl: OnceCell::new() }
+        Self { image: Arc::new(image), os_image, digest, shelf, stamp: None, nmstatectl: OnceCell::new() }
     }
 
     /// The image, to plan with.
@@ -102,23 +88,24 @@ impl Base {
     /// Whether all of it is there.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.identity.is_some()
+        self.stamp.is_some()
     }
 
-    /// Whether its file still is what it was when it was opened.
+    /// Reports whether its file still has the bytes that were hashed.
     #[must_use]
     pub fn is_unchanged(&self) -> bool {
-        self.image.source().recent_stamp().is_ok()
+        self.image.source().stamp().is_ok()
     }
 
-    /// When its file was last changed.
+    /// The time of the last change of its file: a later one than `mtime` if a process has set that.
     #[must_use]
     pub fn changed_at(&self) -> Option<DateTime<Utc>> {
-        self.identity.and_then(|identity| identity.stamp.modified_at())
+        let last = self.stamp.map(|stamp| stamp.modified.max(stamp.changed))?;
+        DateTime::from_timestamp(last.seconds, u32::try_from(last.nanoseconds).ok()?)
     }
 
-    pub(super) fn identity(&self) -> Option<Identity> {
-        self.identity
+    pub(super) fn stamp(&self) -> Option<FileStamp> {
+        self.stamp
     }
 
     /// The program `nmstatectl` of the image, packed for an initrd; none for versions of OpenShift whose initrd needs
@@ -148,6 +135,7 @@ impl Base {
                 return Ok(kept);
             }
             let packed = image.root_filesystem()?.pack_nmstatectl()?;
+            require_unchanged(image.source())?;
             if let Some(digest) = digest {
                 keep(&shelf, digest, packed.as_bytes());
             }
@@ -159,6 +147,12 @@ impl Base {
             Err(_) => Err(NmstatectlError::GivenUp { image: name() }),
         }
     }
+}
+
+/// Returns an error if bytes of a source may have been read that are not those of its digest.
+fn require_unchanged(source: &Source) -> Result<(), isogen::Error> {
+    let changed = |error| isogen::Error::Read { file: source.name().to_owned(), offset: 0, source: error };
+    source.stamp().map(drop).map_err(changed)
 }
 
 /// The program that was taken out of this very image earlier.

@@ -65,8 +65,8 @@ async fn wiped(mut part: Part, is_last: bool) -> Result<Part, FetchError> {
 async fn finish(slot: &Arc<Slot>, part: Part) -> Result<Complete, FetchError> {
     let total = part.have();
     slot.publish(State::Verifying { have: total, total });
-    let expected = slot.image.sha256;
-    let outcome = apart(move || part.finish(expected)).await?;
+    let of = Arc::clone(slot);
+    let outcome = apart(move || part.finish(&of)).await?;
     slot.change(|known| known.arriving = None);
     outcome
 }

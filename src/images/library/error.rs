@@ -149,6 +149,11 @@ pub(super) enum FetchError {
     Disk { doing: &'static str, path: PathBuf, source: io::Error },
     #[error("the file was changed while it was read")]
     Unstable,
+    #[error(
+        "another process has {} open for writing; it is used as soon as that process has closed it",
+        path.display()
+    )]
+    OpenForWriting { path: PathBuf },
     #[error("the work was given up")]
     GivenUp,
 }

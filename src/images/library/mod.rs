@@ -14,9 +14,9 @@
 //!
 //! What is half written bears another name, and becomes the image by being renamed: after its length, its structure and,
 //! where the catalogue tells it, its SHA-256 have been found right. The SHA-256 of every image that is ready is known: it
-//! comes from a record beside the file, as long as the length and time of the file are those of the record, and is
-//! computed once where there is none. A process that dies leaves a part that the next one goes on with, if the server
-//! still has the same version.
+//! comes from a record beside the file, as long as the length, inode and times of the file are those of the record, and is
+//! computed otherwise. A [lease](leases) of the file proves that it keeps these bytes. A process that dies leaves a part that
+//! the next one goes on with, if the server still has the same version.
 //!
 //! Several processes may have the same directory, even one that they may only read; each image is fetched by one of them.
 //!
@@ -28,6 +28,7 @@ mod arrival;
 mod base;
 mod download;
 mod error;
+mod leases;
 mod location;
 mod part;
 mod record;
@@ -55,6 +56,7 @@ pub use location::LocationError;
 pub use settings::{LibrarySettings, RetryPolicy, Trust, Unknown, When};
 pub use state::{ImageState, State};
 
+use leases::Leases;
 use location::Location;
 use remote::{Client, Remote};
 use shelf::{Key, Shelf};
@@ -106,6 +108,7 @@ impl Library {
             downloads: Semaphore::new(settings.parallel_downloads.clamp(1, Semaphore::MAX_PERMITS)),
             hashing: Semaphore::new(PARALLEL_HASHES),
             changes: watch::Sender::new(0),
+            leases: Leases::new(),
             settings,
         });
         let mut slots = BTreeMap::new();

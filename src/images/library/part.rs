@@ -5,17 +5,18 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::sync::Arc;
 
-use isogen::{BaseImage, Digest, Hasher, Source};
+use isogen::{BaseImage, Digest, FileStamp, Hasher, Source};
 use rustix::fs::FallocateFlags;
 
 use super::arrival::Arrival;
-use super::base::Identity;
+use super::adopt;
 use super::error::FetchError;
-use super::record::{self, ImageRecord, Origin, PartRecord};
+use super::record::{self, Origin, PartRecord};
 use super::shelf::{self, Shelf};
+use super::slot::Slot;
 use super::verify::{self, disk};
 
 /// So many bytes may be lost with the power: it takes a second or two to fetch them again.
@@ -56,7 +57,7 @@ pub(super) struct Announced {
 pub(super) struct Complete {
     pub(super) image: BaseImage,
     pub(super) digest: Digest,
-    pub(super) identity: Identity,
+    pub(super) stamp: FileStamp,
 }
 
 impl Part {
@@ -69,6 +70,7 @@ impl Part {
                 .read(true)
                 .write(true)
                 .create(true)
+                .mode(0o600)
                 .truncate(false)
                 .open(&path)
                 .map_err(&failed)?;
@@ -247,17 +249,28 @@ impl Part {
         self.origin.as_ref().map_or(0, |origin| origin.len)
     }
 
-    /// Makes it the image, if it is good, in place of the one that was there.
-    pub(super) fn finish(mut self, expected: Option<Digest>) -> Result<Complete, FetchError> {
-        let outcome = self.complete(expected);
-        match &outcome {
-            Ok(_) => self.arrival.complete(),
-            Err(_) => self.discard(),
+    /// Makes it the image, if it is good, and replaces an earlier one.
+    pub(super) fn finish(mut self, slot: &Arc<Slot>) -> Result<Complete, FetchError> {
+        let made = self.make_image(slot.image.sha256);
+        let digest = made.inspect_err(|_| self.discard())?;
+        // From here on the file is the image, which is not discarded.
+        let path = self.shelf.image();
+        let written = adopt::settled(&path, &self.file)?;
+        // While it is open for writing here, no lease of it is granted.
+        self.file = File::open(&path).map_err(disk("opening", &path))?;
+        let found = adopt::look(&path, slot)?.ok_or(FetchError::Unstable)?;
+        // Another process had it open for writing meanwhile.
+        if found.stamp != written && found.hash(&path, |_| ())? != digest {
+            return Err(FetchError::Unstable);
         }
-        outcome
+        let url = self.origin.as_ref().map_or("", |origin| &origin.url);
+        adopt::remember(&self.shelf, &path, (digest, found.stamp), url);
+        self.arrival.complete(found.image.source());
+        Ok(Complete { image: found.image, digest, stamp: found.stamp })
     }
 
-    fn complete(&mut self, expected: Option<Digest>) -> Result<Complete, FetchError> {
+    /// Gives it the name of the image, and returns its digest.
+    fn make_image(&mut self, expected: Option<Digest>) -> Result<Digest, FetchError> {
         let (path, image_path) = (self.shelf.part(), self.shelf.image());
         let total = self.total();
         if self.have != total {
@@ -271,23 +284,17 @@ impl Part {
             return Err(FetchError::Digest { expected, found: digest });
         }
         let source = Source::from_file(self.reader()?, image_path.display().to_string());
-        let image = verify::open(source.map_err(|source| FetchError::Structure { source })?)?;
-        image.source().set_digest(digest);
-
+        verify::open(source.map_err(|source| FetchError::Structure { source })?)?;
         self.file.sync_all().map_err(disk("writing", &path))?;
-        let identity = Identity::of(&self.file.metadata().map_err(disk("reading", &path))?);
-        let url = self.origin.as_ref().map(|origin| origin.url.clone()).unwrap_or_default();
-        let stamp = identity.stamp;
-        let record = ImageRecord { file: image_path.clone(), stamp, sha256: digest.into(), url };
-        let record_path = self.shelf.image_record();
-        record::write(&record_path, &record).map_err(disk("writing", &record_path))?;
         fs::rename(&path, &image_path).map_err(disk("renaming", &path))?;
         // It is the image now, whatever happens to its name in a crash: what is left is not worth failing for.
-        let tidied = self.shelf.sync_directory().and_then(|()| shelf::remove(&self.shelf.part_record()));
+        let tidied = adopt::make_read_only(&self.file)
+            .and_then(|()| self.shelf.sync_directory())
+            .and_then(|()| shelf::remove(&self.shelf.part_record()));
         if let Err(error) = tidied {
             tracing::warn!(image = self.shelf.name(), %error, "the directory of images cannot be put in order");
         }
-        Ok(Complete { image, digest, identity })
+        Ok(digest)
     }
 
     /// Leaves it for the next time, if there is something in it.

@@ -2,12 +2,11 @@
 //!
 //! A record that cannot be read is none: it is made anew from the file it is about.
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use isogen::Digest;
+use isogen::{Digest, FileStamp};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -16,26 +15,26 @@ use super::shelf;
 /// The longest record that is read. Real ones have less than a kilobyte.
 const MAX_RECORD: u64 = 64 << 10;
 
-/// What tells a file from a later one of the same name.
+/// A [`FileStamp`] without its device, whose number may differ after a restart of the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Stamp {
-    pub(super) len: u64,
+pub(super) struct RecordedStamp {
+    len: u64,
     seconds: i64,
     nanoseconds: i64,
+    /// Seconds and nanoseconds of the `ctime`. Records of earlier versions have none, so such a file is hashed again.
+    changed: Option<(i64, i64)>,
+    inode: Option<u64>,
 }
 
-impl Stamp {
-    pub(super) fn of(metadata: &Metadata) -> Self {
-        Self { len: metadata.len(), seconds: metadata.mtime(), nanoseconds: metadata.mtime_nsec() }
-    }
-
-    /// The same for the readers of the file.
-    pub(super) fn of_source(&self) -> isogen::Stamp {
-        isogen::Stamp::new(self.len, (self.seconds, u32::try_from(self.nanoseconds).unwrap_or_default()))
-    }
-
-    pub(super) fn modified_at(&self) -> Option<chrono::DateTime<chrono::Utc>> {
-        chrono::DateTime::from_timestamp(self.seconds, u32::try_from(self.nanoseconds).ok()?)
+impl From<FileStamp> for RecordedStamp {
+    fn from(stamp: FileStamp) -> Self {
+        Self {
+            len: stamp.len,
+            seconds: stamp.modified.seconds,
+            nanoseconds: stamp.modified.nanoseconds,
+            changed: Some((stamp.changed.seconds, stamp.changed.nanoseconds)),
+            inode: Some(stamp.inode),
+        }
     }
 }
 
@@ -44,7 +43,7 @@ impl Stamp {
 pub(super) struct ImageRecord {
     /// The file that was hashed.
     pub(super) file: PathBuf,
-    pub(super) stamp: Stamp,
+    pub(super) stamp: RecordedStamp,
     pub(super) sha256: Text,
     /// Where it came from, without credentials.
     pub(super) url: String,

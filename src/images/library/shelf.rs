@@ -3,7 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `rhcos-full-iso-VERSION-ARCH.iso` | the image |
-//! | `….iso.json` | its SHA-256, with the length and time of the file that has it |
+//! | `….iso.json` | its SHA-256, with the length, inode and times of the file that has it |
 //! | `….iso.part` | what has come of it; whoever fetches it holds a lock on this file |
 //! | `….iso.part.json` | of what the part is a part |
 //! | `nmstatectl-VERSION-ARCH` | the program out of the image, packed for an initrd |

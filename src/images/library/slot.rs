@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::Utc;
-use isogen::Digest;
+use isogen::{Digest, FileStamp};
 use tokio::sync::{Notify, Semaphore, watch};
 
 use super::adopt::{self, Found};
 use super::apart::apart;
-use super::base::{Base, Identity};
+use super::base::Base;
 use super::download;
 use super::error::{FetchError, chain};
+use super::leases::Leases;
 use super::location::Location;
 use super::part::{Claim, Part};
 use super::remote::Remote;
@@ -38,6 +39,7 @@ pub(super) struct Shared {
     pub(super) hashing: Semaphore,
     /// Counts what has changed.
     pub(super) changes: watch::Sender<u64>,
+    pub(super) leases: Leases,
 }
 
 /// An image, and what is known of it.
@@ -84,12 +86,14 @@ impl Slot {
                     self.until_replaced(&base).await;
                     tracing::info!(
                         image = self.shelf.name(),
-                        "the file of the image was replaced or deleted"
+                        "the file of the base image was changed, replaced or deleted"
                     );
                 }
                 Err(error) => {
                     failures = failures.saturating_add(1);
-                    let pause = self.shared.settings.retry.pause(failures);
+                    // A file that is being written is complete soon, or never.
+                    let is_written = matches!(error, FetchError::OpenForWriting { .. } | FetchError::Unstable);
+                    let pause = self.shared.settings.retry.pause(if is_written { 1 } else { failures });
                     self.fail(&error, pause);
                     tokio::time::sleep(pause).await;
                 }
@@ -125,7 +129,7 @@ impl Slot {
         }
         let complete = download::download(self, part).await?;
         verify::warn(self.shelf.name(), &self.image, &complete.image);
-        let known = (complete.digest, complete.identity);
+        let known = (complete.digest, complete.stamp);
         Ok(Arc::new(Base::complete(complete.image, self.image.clone(), self.shelf.clone(), known)))
     }
 
@@ -146,8 +150,8 @@ impl Slot {
     }
 
     async fn adopt_at(self: &Arc<Self>, path: PathBuf) -> Result<Option<Arc<Base>>, FetchError> {
-        let (shelf, at) = (self.shelf.clone(), path.clone());
-        let Some(found) = apart(move || adopt::look(&at, &shelf)).await?? else { return Ok(None) };
+        let (slot, at) = (Arc::clone(self), path.clone());
+        let Some(found) = apart(move || adopt::look(&at, &slot)).await?? else { return Ok(None) };
         let (found, digest) = match found.digest {
             Some(digest) => (found, digest),
             None => self.hash(found, path).await?,
@@ -155,7 +159,7 @@ impl Slot {
         if let Some(expected) = self.image.sha256.filter(|expected| *expected != digest) {
             return Err(FetchError::Digest { expected, found: digest });
         }
-        let known = (digest, found.identity);
+        let known = (digest, found.stamp);
         Ok(Some(Arc::new(Base::complete(found.image, self.image.clone(), self.shelf.clone(), known))))
     }
 
@@ -163,12 +167,12 @@ impl Slot {
         let Ok(_permit) = self.shared.hashing.acquire().await else { return Err(FetchError::GivenUp) };
         let slot = Arc::clone(self);
         let hashed = apart(move || {
-            let total = found.identity.stamp.len;
+            let total = found.stamp.len;
             let mut progress = Progress::new(&slot);
             let digest = found.hash(&path, |have| progress.tell(State::Verifying { have, total }))?;
             // Oddities are told once for each file, not at each start.
             verify::warn(slot.shelf.name(), &slot.image, &found.image);
-            adopt::remember(&slot.shelf, &path, (digest, found.identity), &slot.location.to_string());
+            adopt::remember(&slot.shelf, &path, (digest, found.stamp), &slot.location.to_string());
             Ok((found, digest))
         });
         hashed.await?
@@ -196,8 +200,11 @@ impl Slot {
             // Whether it is time or somebody has seen a change, the file tells.
             let _ = tokio::time::timeout(self.shared.settings.recheck, self.doubted.notified()).await;
             let now = tokio::fs::metadata(&path).await;
-            match now.map(|metadata| Identity::of(&metadata)) {
-                Ok(identity) if Some(identity) != base.identity() => return,
+            if !base.is_unchanged() {
+                return;
+            }
+            match now.map(|metadata| FileStamp::from(&metadata)) {
+                Ok(stamp) if Some(stamp) != base.stamp() => return,
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
                 // A file server that does not answer has not replaced anything.
                 _ => {}

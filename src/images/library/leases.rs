@@ -1,0 +1,133 @@
+//! Leases of base images, which prove that no process writes to them.
+//!
+//! The kernel sends a [signal](SIGNAL) when a process opens a leased file for writing, and lets that process wait. The library then
+//! revokes the source, so that no further byte is served from it, and the process continues within milliseconds. The record of the image
+//! is deleted before, so that the file is hashed again whatever its times are: on `tmpfs`, a write to mapped pages changes none.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::Duration;
+
+use isogen::lease::{Lease, SIGNAL};
+use isogen::{FileStamp, Source};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::error::FetchError;
+use super::shelf;
+use super::slot::Slot;
+use super::verify::disk;
+
+/// How often a lease is asked for, and how long the pauses are: another process that waits to download the same image has it open for a
+/// moment.
+const ATTEMPTS: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// The leased sources of a library.
+#[derive(Debug)]
+pub(super) struct Leases {
+    leased: Arc<Leased>,
+    /// Without the signal, a process that wants to write would wait for 45 seconds, so no lease is taken.
+    is_watched: bool,
+}
+
+#[derive(Debug, Default)]
+struct Leased(Mutex<Vec<(Weak<Source>, Weak<Slot>)>>);
+
+impl Leases {
+    /// Must be called within a Tokio runtime.
+    pub(super) fn new() -> Self {
+        let leased = Arc::<Leased>::default();
+        let called = signal(SignalKind::from_raw(SIGNAL));
+        if let Err(error) = &called {
+            tracing::warn!(%error, "base images are not leased: this process gets no signals");
+        }
+        let is_watched = called.map(|called| tokio::spawn(watch(Arc::clone(&leased), called))).is_ok();
+        Self { leased, is_watched }
+    }
+
+    /// Takes a lease of the file at a path, of which `file` is an open handle. `None` if the system grants none for this file.
+    pub(super) fn take(&self, path: &Path, file: &File) -> Result<Option<Lease>, FetchError> {
+        if !self.is_watched {
+            return Ok(None);
+        }
+        // A lease belongs to one open handle. Connections may take another one of `file`.
+        let own = File::open(path).map_err(disk("opening", path))?;
+        let stamps = [&own, file].map(FileStamp::of_file);
+        let [Ok(found), Ok(expected)] = stamps else { return Err(FetchError::Unstable) };
+        if (found.device, found.inode) != (expected.device, expected.inode) {
+            return Err(FetchError::Unstable);
+        }
+        let own = Arc::new(own);
+        for _ in 0..ATTEMPTS {
+            match Lease::take(Arc::clone(&own)) {
+                Ok(lease) => return Ok(Some(lease)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => thread::sleep(PAUSE),
+                Err(error) => {
+                    tracing::warn!(
+                        file = %path.display(), %error,
+                        "no lease of the base image: it is copied, and changes are found by its times only"
+                    );
+                    return Ok(None);
+                }
+            }
+        }
+        Err(FetchError::OpenForWriting { path: path.to_owned() })
+    }
+
+    /// Gives the lease of a source back when a process wants to write to its file.
+    pub(super) fn watch(&self, source: &Arc<Source>, slot: &Arc<Slot>) {
+        let mut all = self.leased.lock();
+        all.retain(|(source, _)| source.strong_count() > 0);
+        all.push((Arc::downgrade(source), Arc::downgrade(slot)));
+        drop(all);
+        // The signal may have come before.
+        self.leased.look();
+    }
+}
+
+async fn watch(leased: Arc<Leased>, mut called: Signal) {
+    let unwatched = Unwatched(leased);
+    while called.recv().await.is_some() {
+        unwatched.0.look();
+    }
+}
+
+/// The end of the runtime, after which nothing reacts to signals.
+struct Unwatched(Arc<Leased>);
+
+impl Drop for Unwatched {
+    fn drop(&mut self) {
+        self.0.lock().drain(..).filter_map(|(source, _)| source.upgrade()).for_each(|source| source.unprotect());
+    }
+}
+
+impl Leased {
+    fn look(&self) {
+        for (source, slot) in self.lock().iter() {
+            if let Some(source) = source.upgrade().filter(|source| source.is_lease_called_in()) {
+                end(&source, slot.upgrade().as_deref());
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(Weak<Source>, Weak<Slot>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn end(source: &Source, slot: Option<&Slot>) {
+    let name = source.name();
+    tracing::warn!(source = name, "a process opens the base image for writing; it is not served until it was hashed again");
+    if let Some(Err(error)) = slot.map(|slot| shelf::remove(&slot.shelf.image_record())) {
+        tracing::warn!(source = name, %error, "the record of the base image cannot be deleted");
+    }
+    if let Err(error) = source.revoke() {
+        tracing::error!(source = name, %error, "bytes of the base image that are being sent may change");
+    }
+    if let Some(slot) = slot {
+        slot.doubted.notify_one();
+    }
+}
