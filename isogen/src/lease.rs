@@ -34,6 +34,9 @@ impl Lease {
     /// Fails where the file is open for writing, by anybody, belongs to somebody else, or is on a file system without leases.
     pub fn take(file: Arc<File>) -> io::Result<Self> {
         control(&file, F_SETSIG, SIGNAL)?;
+        // Otherwise the signal is for the thread that takes the lease, and is lost once that has ended.
+        let process = i32::try_from(std::process::id()).map_err(io::Error::other)?;
+        control(&file, libc::F_SETOWN, process)?;
         control(&file, libc::F_SETLEASE, libc::F_RDLCK)?;
         Ok(Self(file))
     }

@@ -61,11 +61,8 @@ impl FileStamp {
     /// Returns `None` for anything that is not a regular file.
     fn of_regular(file: &File) -> io::Result<Option<Self>> {
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-        let wanted = StatxFlags::TYPE
-            | StatxFlags::SIZE
-            | StatxFlags::INO
-            | StatxFlags::MTIME
-            | StatxFlags::CTIME;
+        let wanted =
+            StatxFlags::TYPE | StatxFlags::SIZE | StatxFlags::INO | StatxFlags::MTIME | StatxFlags::CTIME;
         let found = statx(file, "", flags, wanted)?;
         let is_regular = FileType::from_raw_mode(found.stx_mode.into()) == FileType::RegularFile;
         Ok(is_regular.then(|| Self {

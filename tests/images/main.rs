@@ -5,6 +5,7 @@
 mod arriving;
 #[path = "../inventory/database.rs"]
 mod database;
+mod in_place;
 mod kept;
 mod known;
 mod replicas;

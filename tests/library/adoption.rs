@@ -1,7 +1,9 @@
 //! Files that are there before the library is.
 
-use std::fs::{self, File, FileTimes};
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{self, File, Permissions};
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use isogen::Digest;
@@ -27,20 +29,141 @@ async fn a_good_file_is_taken_and_hashed_once() {
     place.assert_holds(image());
     drop((library, base));
 
-    // Other bytes with the same length and time: nothing is read that need not be.
-    let modified = fs::metadata(&path).unwrap().modified().unwrap();
-    place.write(NAME, other_image());
-    File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
+    // What the record says is believed as long as nothing about the file has changed.
+    let record = place.read(RECORD);
+    let false_digest = Digest::of(b"").to_string();
+    let edited = String::from_utf8(record).unwrap().replace(&Digest::of(image()).to_string(), &false_digest);
+    place.write(RECORD, edited.as_bytes());
     let library = place.open([os_image.clone()]);
-    assert_eq!(soon(library.base(&os_image)).await.unwrap().digest(), Some(Digest::of(image())));
+    assert_eq!(soon(library.base(&os_image)).await.unwrap().digest(), Some(Digest::of(b"")));
     drop(library);
 
-    // Another time: it is hashed again.
-    let later = FileTimes::new().set_modified(modified + Duration::from_secs(1));
-    File::options().write(true).open(&path).unwrap().set_times(later).unwrap();
+    // Only the ctime has changed: it is hashed again.
+    fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+    let library = place.open([os_image.clone()]);
+    assert_eq!(soon(library.base(&os_image)).await.unwrap().digest(), Some(Digest::of(image())));
+    assert!(server.requests().is_empty());
+}
+
+/// The name of what is known of the image.
+const RECORD: &str = "rhcos-full-iso-414.92.1-x86_64.iso.json";
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().mode() & 0o7777
+}
+
+/// Writes other bytes of the same length, and leaves the same `mtime`.
+fn write_with_restored_time(path: &Path, bytes: &[u8]) {
+    let modified = fs::metadata(path).unwrap().modified().unwrap();
+    fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
+    let mut file = File::options().write(true).open(path).unwrap();
+    file.write_all(bytes).unwrap();
+    file.set_modified(modified).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn write_with_restored_time_is_found_at_the_next_start() {
+    let (server, place) = (nobody().await, Place::new());
+    let path = place.write(NAME, image());
+    let os_image = os_image(&server.url("a.iso"));
+    let library = place.open([os_image.clone()]);
+    soon(library.base(&os_image)).await.unwrap();
+    drop(library);
+    write_with_restored_time(&path, other_image());
     let library = place.open([os_image.clone()]);
     assert_eq!(soon(library.base(&os_image)).await.unwrap().digest(), Some(Digest::of(other_image())));
-    assert!(server.requests().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn write_with_restored_time_is_found_at_once() {
+    let (server, place) = (nobody().await, Place::new());
+    let path = place.write(NAME, image());
+    let os_image = os_image(&server.url("a.iso"));
+    let library = place.open([os_image.clone()]);
+    let before = soon(library.base(&os_image)).await.unwrap();
+    tokio::task::spawn_blocking(move || write_with_restored_time(&path, other_image())).await.unwrap();
+    assert!(!before.is_unchanged(), "the writer did not wait until the image was no longer served");
+    let digest = Digest::of(other_image());
+    until(&library, &os_image, |state| matches!(state, State::Ready { digest: now, .. } if *now == digest))
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn record_without_ctime_and_inode_is_not_believed() {
+    let (server, place) = (nobody().await, Place::new());
+    let path = place.write(NAME, image());
+    let metadata = fs::metadata(&path).unwrap();
+    let stamp = format!(
+        r#"{{"len": {}, "seconds": {}, "nanoseconds": {}}}"#,
+        metadata.len(),
+        metadata.mtime(),
+        metadata.mtime_nsec()
+    );
+    let record = format!(
+        r#"{{"file": "{}", "stamp": {stamp}, "sha256": "{}", "url": ""}}"#,
+        path.display(),
+        Digest::of(b"")
+    );
+    place.write(RECORD, record.as_bytes());
+    let os_image = os_image(&server.url("a.iso"));
+    let library = place.open([os_image.clone()]);
+    assert_eq!(soon(library.base(&os_image)).await.unwrap().digest(), Some(Digest::of(image())));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_of_the_library_are_read_only() {
+    let (server, place) = (Server::of(image()).await, Place::new());
+    let os_image = os_image(&server.url("a.iso"));
+    // Downloaded.
+    let library = place.open([os_image.clone()]);
+    soon(library.base(&os_image)).await.unwrap();
+    assert_eq!(mode(&place.file(NAME)), 0o400);
+    drop(library);
+    // Put there by an administrator.
+    fs::remove_file(place.file(NAME)).unwrap();
+    fs::set_permissions(place.write(NAME, other_image()), Permissions::from_mode(0o644)).unwrap();
+    let library = place.open([os_image.clone()]);
+    assert_eq!(soon(library.base(&os_image)).await.unwrap().digest(), Some(Digest::of(other_image())));
+    assert_eq!(mode(&place.file(NAME)), 0o400);
+    drop(library);
+    // The service replaces it all the same.
+    let wanted = with_digest(os_image);
+    let library = place.open([wanted.clone()]);
+    soon(library.base(&wanted)).await.unwrap();
+    place.assert_holds(image());
+    assert_eq!(mode(&place.file(NAME)), 0o400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn file_with_another_name_keeps_its_mode() {
+    let (server, elsewhere) = (nobody().await, Place::new());
+    let os_image = os_image(&server.url("a.iso"));
+    let path = elsewhere.write("mine.iso", image());
+    fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+    for link in [|from: &Path, to: &Path| fs::hard_link(from, to), |from: &Path, to: &Path| symlink(from, to)]
+    {
+        let place = Place::new();
+        link(&path, &place.file(NAME)).unwrap();
+        let library = place.open([os_image.clone()]);
+        assert_eq!(soon(library.base(&os_image)).await.unwrap().digest(), Some(Digest::of(image())));
+        assert_eq!(mode(&path), 0o644);
+        fs::remove_file(place.file(NAME)).unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn file_that_is_open_for_writing_is_not_used() {
+    let (server, place) = (nobody().await, Place::new());
+    let path = place.write(NAME, image());
+    let os_image = os_image(&server.url("a.iso"));
+    let writer = File::options().write(true).open(&path).unwrap();
+    let library = place.open([os_image.clone()]);
+    until(&library, &os_image, |state| {
+        matches!(state, State::Failed { reason, .. } if reason.contains("has") && reason.contains("open for writing"))
+    })
+    .await;
+    drop(writer);
+    assert_eq!(soon(library.wait_ready(&os_image)).await.unwrap().digest(), Some(Digest::of(image())));
 }
 
 #[tokio::test(flavor = "multi_thread")]

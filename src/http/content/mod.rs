@@ -222,7 +222,11 @@ impl Content {
                 );
             }
             Outcome::NotModified => {
-                return self.plan.source().stamp().map_or_else(|error| self.unreadable(&error), |_| self.not_modified());
+                return self
+                    .plan
+                    .source()
+                    .stamp()
+                    .map_or_else(|error| self.unreadable(&error), |_| self.not_modified());
             }
             Outcome::Proceed => {}
         }
@@ -234,7 +238,8 @@ impl Content {
             Some(Selection::Several(_)) if version < Version::HTTP_11 => Selection::Whole,
             Some(selection) => selection,
         };
-        self.selected(selection, *method != Method::HEAD, mode).unwrap_or_else(|error| self.unreadable(&error))
+        self.selected(selection, *method != Method::HEAD, mode)
+            .unwrap_or_else(|error| self.unreadable(&error))
     }
 
     fn unreadable(&self, error: &io::Error) -> Response<AnswerBody> {

@@ -134,7 +134,12 @@ impl Found {
 
 /// Keeps the SHA-256 of a file for the next start. Without it, the file is read again then.
 pub(super) fn remember(shelf: &Shelf, path: &Path, (digest, stamp): (Digest, FileStamp), url: &str) {
-    let record = ImageRecord { file: path.to_owned(), stamp: stamp.into(), sha256: digest.into(), url: url.to_owned() };
+    let record = ImageRecord {
+        file: path.to_owned(),
+        stamp: stamp.into(),
+        sha256: digest.into(),
+        url: url.to_owned(),
+    };
     if let Err(error) = record::write(&shelf.image_record(), &record) {
         tracing::warn!(
             image = shelf.name(),

@@ -36,9 +36,7 @@ impl fmt::Debug for Base {
     /// Without the URL, which may have credentials, and the thousand structures of an image.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut base = f.debug_struct("Base");
-        base.field("name", &self.shelf.name())
-            .field("digest", &self.digest)
-            .field("stamp", &self.stamp);
+        base.field("name", &self.shelf.name()).field("digest", &self.digest).field("stamp", &self.stamp);
         base.finish_non_exhaustive()
     }
 }

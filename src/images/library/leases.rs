@@ -100,7 +100,11 @@ struct Unwatched(Arc<Leased>);
 
 impl Drop for Unwatched {
     fn drop(&mut self) {
-        self.0.lock().drain(..).filter_map(|(source, _)| source.upgrade()).for_each(|source| source.unprotect());
+        self.0
+            .lock()
+            .drain(..)
+            .filter_map(|(source, _)| source.upgrade())
+            .for_each(|source| source.unprotect());
     }
 }
 
@@ -120,7 +124,10 @@ impl Leased {
 
 fn end(source: &Source, slot: Option<&Slot>) {
     let name = source.name();
-    tracing::warn!(source = name, "a process opens the base image for writing; it is not served until it was hashed again");
+    tracing::warn!(
+        source = name,
+        "a process opens the base image for writing; it is not served until it was hashed again"
+    );
     if let Some(Err(error)) = slot.map(|slot| shelf::remove(&slot.shelf.image_record())) {
         tracing::warn!(source = name, %error, "the record of the base image cannot be deleted");
     }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use isogen::{BaseImage, Digest, FileStamp, Hasher, Source};
 use rustix::fs::FallocateFlags;
 
-use super::arrival::Arrival;
 use super::adopt;
+use super::arrival::Arrival;
 use super::error::FetchError;
 use super::record::{self, Origin, PartRecord};
 use super::shelf::{self, Shelf};

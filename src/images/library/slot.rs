@@ -92,7 +92,8 @@ impl Slot {
                 Err(error) => {
                     failures = failures.saturating_add(1);
                     // A file that is being written is complete soon, or never.
-                    let is_written = matches!(error, FetchError::OpenForWriting { .. } | FetchError::Unstable);
+                    let is_written =
+                        matches!(error, FetchError::OpenForWriting { .. } | FetchError::Unstable);
                     let pause = self.shared.settings.retry.pause(if is_written { 1 } else { failures });
                     self.fail(&error, pause);
                     tokio::time::sleep(pause).await;
