@@ -124,8 +124,6 @@ fn a_base_with_another_one_in_its_place_is_sent_to_its_end() {
 fn a_base_that_is_too_short_already_is_a_failure_without_an_image() {
     let begun = begin("read");
     OpenOptions::new().write(true).open(&begun.path).unwrap().set_len(5).unwrap();
-    // How a file looks is known for some milliseconds; a download that begins within these breaks.
-    std::thread::sleep(std::time::Duration::from_millis(20));
     let mut connection = begun.server.connect();
     for (line, headers) in
         [("GET /mapped/image", ""), ("GET /read/image", "Range: bytes=0-1"), ("HEAD /mapped/image", "")]

@@ -88,7 +88,7 @@ impl Writer {
             }
             Self::Mapped => {
                 let mut mapper = Mapper::start(path);
-                for version in (0..VERSIONS).cycle().take(40).chain([version]) {
+                for version in (0..VERSIONS).cycle().take(15).chain([version]) {
                     mapper.write(version);
                     // Nothing depends on how long the readers have.
                     std::thread::sleep(Duration::from_millis(5));
