@@ -42,6 +42,8 @@ pub struct FileStamp {
     pub device: u64,
     /// The inode on that device.
     pub inode: u64,
+    /// How many names the file has.
+    pub links: u64,
     /// The time of the last write (`mtime`), unless a process has set it.
     pub modified: FileTime,
     /// The time of the last change of bytes or metadata (`ctime`).
@@ -58,17 +60,30 @@ impl FileStamp {
         Self::of_regular(file)?.ok_or_else(|| io::Error::other("not a regular file"))
     }
 
+    /// Reports whether a later stamp of the file shows the same bytes. A file that was replaced by another one has lost its last name,
+    /// which changes nothing but its `ctime`.
+    #[must_use]
+    pub fn holds(&self, later: &Self) -> bool {
+        let replaced = Self { changed: later.changed, links: 0, ..*self };
+        self == later || replaced == *later
+    }
+
     /// Returns `None` for anything that is not a regular file.
     fn of_regular(file: &File) -> io::Result<Option<Self>> {
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-        let wanted =
-            StatxFlags::TYPE | StatxFlags::SIZE | StatxFlags::INO | StatxFlags::MTIME | StatxFlags::CTIME;
+        let wanted = StatxFlags::TYPE
+            | StatxFlags::SIZE
+            | StatxFlags::INO
+            | StatxFlags::NLINK
+            | StatxFlags::MTIME
+            | StatxFlags::CTIME;
         let found = statx(file, "", flags, wanted)?;
         let is_regular = FileType::from_raw_mode(found.stx_mode.into()) == FileType::RegularFile;
         Ok(is_regular.then(|| Self {
             len: found.stx_size,
             device: makedev(found.stx_dev_major, found.stx_dev_minor),
             inode: found.stx_ino,
+            links: found.stx_nlink.into(),
             modified: found.stx_mtime.into(),
             changed: found.stx_ctime.into(),
         }))
@@ -81,6 +96,7 @@ impl From<&Metadata> for FileStamp {
             len: metadata.len(),
             device: metadata.dev(),
             inode: metadata.ino(),
+            links: metadata.nlink(),
             modified: FileTime { seconds: metadata.mtime(), nanoseconds: metadata.mtime_nsec() },
             changed: FileTime { seconds: metadata.ctime(), nanoseconds: metadata.ctime_nsec() },
         }
@@ -196,7 +212,7 @@ impl Source {
             return Err(self.ended(stamp.len));
         }
         match self.evidence().required.get() {
-            Some(required) if *required != stamp => Err(self.changed()),
+            Some(required) if !required.holds(&stamp) => Err(self.changed()),
             _ => Ok(stamp),
         }
     }
@@ -267,6 +283,18 @@ mod tests {
         let stamp = FileStamp::of_file(&File::open(&path).unwrap()).unwrap();
         assert_eq!(stamp, FileStamp::from(&std::fs::metadata(&path).unwrap()));
         assert!(FileStamp::of_file(&File::open("/").unwrap()).is_err());
+    }
+
+    #[test]
+    fn replaced_file_keeps_its_bytes() {
+        let path = file();
+        let source = Source::open(&path).unwrap();
+        source.require(source.stamp().unwrap());
+        let before = source.stamp().unwrap();
+        std::fs::rename(file().keep().unwrap(), &path).unwrap();
+        assert!(before.holds(&source.stamp().unwrap()));
+        let other = FileStamp::from(&std::fs::metadata(&path).unwrap());
+        assert!(!before.holds(&other) && !other.holds(&before));
     }
 
     #[test]
