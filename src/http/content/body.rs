@@ -93,8 +93,8 @@ pub(crate) struct PlanBody {
 /// How the base is read for a body.
 struct Base {
     way: Way,
-    /// The stamp of the file when the answer began.
-    stamp: FileStamp,
+    /// The stamp of the file when the answer began; none while it is leased.
+    stamp: Option<Box<FileStamp>>,
     /// Whether a frame was sent since the stamp was taken.
     is_begun: bool,
     /// What was found to be in memory last, for all that is read out of it.
@@ -136,6 +136,7 @@ impl PlanBody {
     fn of(plan: Arc<Plan>, (current, pieces): (Range<u64>, Vec<Piece>), mode: BodyMode) -> io::Result<Self> {
         let source = plan.source();
         let stamp = source.stamp()?;
+        let stamp = (!source.is_leased()).then(|| Box::new(stamp));
         let way = match (mode, source.as_file()) {
             (_, None) => Way::ReadBeside,
             (BodyMode::Read, _) => Way::Read,
@@ -262,7 +263,8 @@ impl Base {
 
     /// Returns an error if the base was changed since the answer began.
     fn require_unchanged(&self, source: &Source) -> io::Result<()> {
-        if self.stamp.holds(&source.stamp()?) {
+        let now = source.stamp()?;
+        if self.stamp.as_ref().is_none_or(|stamp| stamp.holds(&now)) {
             return Ok(());
         }
         Err(io::Error::other(format!("{} was changed while it was sent", source.name())))

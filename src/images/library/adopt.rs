@@ -6,10 +6,12 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
+use chrono::Utc;
 use isogen::{BaseImage, Digest, FileStamp, Hasher, Source};
 
+use super::base::utc;
 use super::error::{FetchError, chain};
 use super::record::{self, ImageRecord};
 use super::shelf::Shelf;
@@ -89,11 +91,8 @@ pub(super) fn make_read_only(file: &File) -> io::Result<()> {
 pub(super) fn settled(path: &Path, file: &File) -> Result<FileStamp, FetchError> {
     for _ in 0..MOST_TICKS {
         let stamp = FileStamp::of_file(file).map_err(disk("reading", path))?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok();
-        let changed = u64::try_from(stamp.changed.seconds).ok().map(Duration::from_secs);
-        let nanoseconds = u64::try_from(stamp.changed.nanoseconds).ok().map(Duration::from_nanos);
-        let age = (|| now?.checked_sub(changed?.checked_add(nanoseconds?)?))();
-        // A time to come is that of a clock which was set back. Later changes have an earlier one.
+        // No age if the time is in the future because the clock was set back: later changes have an earlier one.
+        let age = utc(stamp.changed).and_then(|changed| (Utc::now() - changed).to_std().ok());
         if age.is_none_or(|age| age >= TICK) {
             return Ok(stamp);
         }

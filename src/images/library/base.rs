@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use ignition::network::needs_nmstatectl;
-use isogen::{BaseImage, Digest, Extent, FileStamp, Packed, Source};
+use isogen::{BaseImage, Digest, Extent, FileStamp, FileTime, Packed, Source};
 use tokio::sync::OnceCell;
 
 use super::apart::apart;
@@ -98,8 +98,7 @@ impl Base {
     /// The time of the last change of its file: a later one than `mtime` if a process has set that.
     #[must_use]
     pub fn changed_at(&self) -> Option<DateTime<Utc>> {
-        let last = self.stamp.map(|stamp| stamp.modified.max(stamp.changed))?;
-        DateTime::from_timestamp(last.seconds, u32::try_from(last.nanoseconds).ok()?)
+        self.stamp.and_then(|stamp| utc(stamp.modified.max(stamp.changed)))
     }
 
     pub(super) fn stamp(&self) -> Option<FileStamp> {
@@ -145,6 +144,11 @@ impl Base {
             Err(_) => Err(NmstatectlError::GivenUp { image: name() }),
         }
     }
+}
+
+/// `None` for a time that no calendar has.
+pub(super) fn utc(time: FileTime) -> Option<DateTime<Utc>> {
+    DateTime::from_timestamp(time.seconds, u32::try_from(time.nanoseconds).ok()?)
 }
 
 /// Returns an error if bytes of a source may have been read that are not those of its digest.
