@@ -244,7 +244,7 @@ fn bodies_match_their_tags_beside_writers_in_place() {
 #[ignore = "takes minutes: run by .ci/full"]
 fn bodies_match_their_tags_beside_writers_in_place_for_long() {
     if has_python() {
-        run(attack(300));
+        run(attack(120));
     }
 }
 
