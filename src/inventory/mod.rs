@@ -35,7 +35,7 @@ pub(crate) use request::Query;
 #[cfg(test)]
 pub(crate) use routes::operations;
 pub use secret::Secret;
-pub use settings::{AllowedHosts, ClusterNetworks, Settings};
+pub use settings::{AllowedHosts, ClusterNetworks, HostLimits, Settings};
 
 use ignition::network::KeyfileCache;
 

@@ -57,6 +57,34 @@ pub struct Settings {
     pub allowed_hosts: AllowedHosts,
     /// Whether a machine whose agent comes from another image is told to take [`Self::agent_image`].
     pub upgrade_agents: bool,
+    /// How much is kept of the hosts of one infra-env.
+    pub host_limits: HostLimits,
+}
+
+/// How much is kept of the hosts of one infra-env. Any holder of its token can register hosts and send reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostLimits {
+    /// Hosts of an infra-env, without deleted ones.
+    pub hosts: u64,
+    /// Bytes of one report of an agent. All reports of one host together may have [twice](Self::bytes_per_host) as many.
+    pub bytes_per_report: usize,
+    /// Bytes of all host records of an infra-env, most of which are reports.
+    pub bytes: u64,
+}
+
+impl HostLimits {
+    /// Bytes of all that the agent of one host reported.
+    #[must_use]
+    pub fn bytes_per_host(&self) -> usize {
+        self.bytes_per_report.saturating_mul(2)
+    }
+}
+
+impl Default for HostLimits {
+    /// A real inventory report has about 50 KiB. The total has room for 64 KiB from each host.
+    fn default() -> Self {
+        Self { hosts: 20_000, bytes_per_report: 1 << 20, bytes: 20_000 * (64 << 10) }
+    }
 }
 
 /// The hosts that a request may name. A host may have a `*` for any text. The hosts of the base URLs are always among them, and so
@@ -125,6 +153,7 @@ impl Settings {
             allowed_origins: Vec::new(),
             allowed_hosts: AllowedHosts::Loopback(Vec::new()),
             upgrade_agents: true,
+            host_limits: HostLimits::default(),
         }
     }
 

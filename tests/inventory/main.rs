@@ -7,6 +7,7 @@
 
 mod agent;
 mod auth;
+mod bounds;
 mod cluster_networks;
 mod cluster_rules;
 mod cluster_sequences;

@@ -11,7 +11,9 @@ use kindling::images::CpuArchitecture;
 use kindling::inventory::Inventory;
 use kindling::inventory::event::{EventPage, EventQuery};
 use kindling::inventory::infra_env::{InfraEnvCreateParams, InfraEnvUpdateParams};
-use kindling::inventory::store::{Changes, Filter, Key, Kind, Outcome, Row, Store, StoreError};
+use kindling::inventory::store::{
+    Changes, Filter, Key, Kind, Outcome, Position, Row, RowPage, Store, StoreError,
+};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -37,6 +39,14 @@ impl Store for Interrupted {
 
     async fn list(&self, filter: Filter) -> Result<Vec<Row>, StoreError> {
         self.store.list(filter).await
+    }
+
+    async fn page(&self, filter: Filter, after: Position) -> Result<RowPage, StoreError> {
+        self.store.page(filter, after).await
+    }
+
+    async fn count(&self, filter: Filter) -> Result<u64, StoreError> {
+        self.store.count(filter).await
     }
 
     async fn signed_otherwise(&self, kind: Kind, key: Option<Uuid>) -> Result<Vec<Key>, StoreError> {

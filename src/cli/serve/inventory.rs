@@ -13,7 +13,7 @@ use crate::cli::duration;
 use crate::http::Listener;
 use crate::images::ImageType;
 use crate::inventory::id::InfraEnvId;
-use crate::inventory::{ClusterNetworks, Settings};
+use crate::inventory::{ClusterNetworks, HostLimits, Settings};
 
 /// The largest file of certificates that is read: as many as fit into an Ignition config.
 const MAX_CERTIFICATES: u64 = 256 << 10;
@@ -228,6 +228,33 @@ pub(super) struct Agents {
         value_parser = switch
     )]
     enable_upgrade_agent: bool,
+    /// Most hosts that an infra-env may have
+    #[arg(
+        long,
+        env = "KINDLING_MAX_INFRA_ENV_HOSTS",
+        value_name = "COUNT",
+        default_value_t = HostLimits::default().hosts,
+        value_parser = clap::value_parser!(u64).range(1..=1_000_000)
+    )]
+    max_infra_env_hosts: u64,
+    /// Largest report of an agent, in bytes. A host may keep twice as much from all of its reports together
+    #[arg(
+        long,
+        env = "KINDLING_MAX_REPORT_BYTES",
+        value_name = "BYTES",
+        default_value_t = 1 << 20,
+        value_parser = clap::value_parser!(u32).range(64 << 10..=8 << 20)
+    )]
+    max_report_bytes: u32,
+    /// Most bytes that all hosts of an infra-env may keep
+    #[arg(
+        long,
+        env = "KINDLING_MAX_INFRA_ENV_BYTES",
+        value_name = "BYTES",
+        default_value_t = HostLimits::default().bytes,
+        value_parser = clap::value_parser!(u64).range(1 << 20..)
+    )]
+    max_infra_env_bytes: u64,
 }
 
 impl Agents {
@@ -249,6 +276,36 @@ impl Agents {
         settings.skip_certificate_verification = self.skip_cert_verification;
         settings.most_silence = self.host_max_disconnection_time;
         settings.upgrade_agents = self.enable_upgrade_agent;
+        settings.host_limits = HostLimits {
+            hosts: self.max_infra_env_hosts,
+            bytes_per_report: usize::try_from(self.max_report_bytes)?,
+            bytes: self.max_infra_env_bytes,
+        };
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Command {
+        #[command(flatten)]
+        agents: Agents,
+    }
+
+    #[test]
+    fn options_have_the_default_limits_of_the_inventory() {
+        let url = |name| HttpUrl::parse(name, "http://localhost").unwrap();
+        let mut settings = Settings::new(url("service"), url("images"));
+        settings.host_limits = HostLimits { hosts: 0, bytes_per_report: 0, bytes: 0 };
+        Command::try_parse_from(["test"]).unwrap().agents.apply(&mut settings).unwrap();
+        assert_eq!(settings.host_limits, HostLimits::default());
+        for option in ["--max-infra-env-hosts=0", "--max-report-bytes=65535", "--max-infra-env-bytes=1"] {
+            Command::try_parse_from(["test", option]).unwrap_err();
+        }
     }
 }

@@ -189,7 +189,7 @@ impl Inventory {
             .records()
             .change(|| async {
                 let mut change = Change::new();
-                let Stored { record, generation } = self.stored_cluster(id).await?;
+                let Stored { record, generation, .. } = self.stored_cluster(id).await?;
                 if record.status == ClusterStatus::Installing {
                     let reason = format!("cluster {id} can not be removed while being installed");
                     return Err(Refusal::conflict(reason));

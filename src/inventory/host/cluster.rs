@@ -3,7 +3,7 @@
 use super::journal::Journal;
 use super::key::HostKey;
 use super::membership::leave;
-use super::record::{Choices, HostRecord};
+use super::record::{Choices, Findings, HostRecord};
 use crate::inventory::cluster::{ClusterKind, ClusterRecord, ClusterStatus};
 use crate::inventory::event::Severity;
 use crate::inventory::id::{ClusterId, HostId, InfraEnvId};
@@ -86,7 +86,7 @@ pub(crate) async fn release_hosts(
     change: &mut Change,
     cluster: ClusterId,
 ) -> Result<(), Refusal> {
-    for Stored { record: mut host, generation } in
+    for Stored { record: mut host, generation, .. } in
         records.list::<HostRecord>(Filter::all(Kind::Host).of_cluster(cluster.0)).await?
     {
         let infra_env = records.find::<InfraEnvRecord>(None, host.infra_env_id.0).await?;
@@ -106,9 +106,11 @@ pub(crate) async fn release_hosts(
     Ok(())
 }
 
-/// A host goes. It is kept for a while, without secrets.
+/// A host goes. It is kept for a while, without secrets and without the reports of its agent.
 pub(super) fn deregister(host: &mut HostRecord, journal: &mut Journal) {
     host.deleted_at = Some(journal.micros());
+    let hostname = std::mem::take(&mut host.findings.hostname);
+    host.findings = Findings { hostname, ..Findings::default() };
     host.choices = Choices {
         ignition_config_overrides: String::new(),
         ignition_endpoint_token: Secret::default(),

@@ -2,6 +2,7 @@
 
 use utoipa::IntoParams;
 
+use super::bounds::require_room;
 use super::journal::Journal;
 use super::record::HostRecord;
 use crate::inventory::id::{HostId, InfraEnvId};
@@ -49,11 +50,13 @@ impl HostKey {
         records
             .change(|| async {
                 let mut change = Change::new();
-                let Stored { record: mut host, generation } = self.find(records).await?;
+                let Stored { record: mut host, generation, size } = self.find(records).await?;
                 let mut journal = Journal::of(request);
                 let value = step(&mut host, &mut journal)?;
                 host.updated_at = journal.micros();
-                change.replace(&host, generation);
+                if change.replace(&host, generation) > size {
+                    require_room(&mut change, self.infra_env_id, &inventory.settings().host_limits);
+                }
                 journal.write(&mut change);
                 Ok((change, (host, value)))
             })

@@ -42,7 +42,7 @@ impl Binding {
 
     async fn attempt(self, records: &Records) -> Result<(Change, HostRecord), Refusal> {
         let mut change = Change::new();
-        let Stored { record: mut host, generation } = self.place.find(records).await?;
+        let Stored { record: mut host, generation, .. } = self.place.find(records).await?;
         if let Some(cluster) = host.cluster_id {
             return Err(Refusal::conflict(format!("Host {} is already bound to cluster {cluster}", host.id)));
         }
@@ -108,7 +108,7 @@ pub(super) async fn unbind(
     let unbound = records
         .change(|| async {
             let mut change = Change::new();
-            let Stored { record: mut host, generation } = place.find(records).await?;
+            let Stored { record: mut host, generation, .. } = place.find(records).await?;
             let mut journal = Journal::of(request);
             check_unbind(records, &host).await?;
             let cluster = host.cluster_id;

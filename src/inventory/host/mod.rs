@@ -3,6 +3,7 @@
 //! The agent on a host registers it, and then asks again and again what to do: the steps. What it says of them is kept. Of
 //! the states that a host comes through, those before an installation are here.
 
+mod bounds;
 mod choice;
 mod cluster;
 mod journal;

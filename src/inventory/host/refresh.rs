@@ -103,7 +103,7 @@ async fn move_overdue(inventory: &Inventory, host: &HostRecord) -> Result<Option
         .change(|| async {
             let mut change = Change::new();
             let found = records.find::<HostRecord>(Some(host.infra_env_id.0), host.id.0).await?;
-            let Some(Stored { record: mut host, generation }) =
+            let Some(Stored { record: mut host, generation, .. }) =
                 found.filter(|host| host.record.deleted_at.is_none())
             else {
                 return Ok((change, None));

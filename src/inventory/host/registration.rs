@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 
+use super::bounds::require_room;
 use super::choice::machine_of;
 use super::cluster::{find_cluster, is_joined, is_single_node, takes_hosts, takes_none};
 use super::journal::Journal;
@@ -30,7 +31,7 @@ impl Registration {
     /// Registers.
     pub(super) async fn register(&self, inventory: &Inventory) -> Result<HostRecord, Refusal> {
         let records = inventory.records();
-        let registered = records.change(|| self.attempt(records)).await;
+        let registered = records.change(|| self.attempt(inventory)).await;
         if let Err(refusal) = &registered
             && matches!(refusal.status(), StatusCode::BAD_REQUEST | StatusCode::CONFLICT)
         {
@@ -42,7 +43,8 @@ impl Registration {
         registered
     }
 
-    async fn attempt(&self, records: &Records) -> Result<(Change, HostRecord), Refusal> {
+    async fn attempt(&self, inventory: &Inventory) -> Result<(Change, HostRecord), Refusal> {
+        let records = inventory.records();
         let mut change = Change::new();
         let infra_env = records.find::<InfraEnvRecord>(None, self.place.infra_env_id.0).await?;
         let infra_env = infra_env.ok_or_else(|| Refusal::not_found("record not found"))?.record;
@@ -57,7 +59,7 @@ impl Registration {
             found => (found, None),
         };
         let mut journal = Journal::of(self.request);
-        let host = if let Some(Stored { record: mut host, generation }) = found {
+        let host = if let Some(Stored { record: mut host, generation, .. }) = found {
             self.again(&infra_env, &mut host, &mut journal)?;
             change.replace(&host, generation);
             host
@@ -71,6 +73,7 @@ impl Registration {
             }
             let host = self.newcomer(cluster.as_ref(), &journal)?;
             change.insert(&host);
+            require_room(&mut change, self.place.infra_env_id, &inventory.settings().host_limits);
             host
         };
         journal.tell(&host, "host_registration_succeeded", Severity::Info, "Successfully registered");

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+use super::bounds::{check_report, check_reports, len_of_reports};
 use super::journal::Journal;
 use super::machine::Machine;
 use super::record::HostRecord;
@@ -16,7 +17,7 @@ use super::status::{HostStatus, MediaStatus};
 use super::steps::{StepReply, StepType};
 use super::validation::{MEDIA_DISCONNECTED, of_machine};
 use crate::inventory::event::Severity;
-use crate::inventory::{Refusal, Settings};
+use crate::inventory::{HostLimits, Refusal, Settings};
 
 /// The exit code of a step whose agent cannot read what it booted from.
 const MEDIA_LOST: i64 = 256;
@@ -64,10 +65,11 @@ pub(super) enum Kept {
 
 impl Finding {
     /// Reads a reply.
-    pub(super) fn read(reply: &StepReply) -> Result<Self, Refusal> {
+    pub(super) fn read(reply: &StepReply, limits: &HostLimits) -> Result<Self, Refusal> {
         let output = reply.output.as_deref().unwrap_or_default();
         let exit_code = reply.exit_code.unwrap_or_default();
         let Some(kind) = reply.step_type else { return Ok(Self::Nothing) };
+        check_report(kind.as_str(), output, limits)?;
         match (kind, exit_code) {
             (_, MEDIA_LOST) => Ok(Self::MediaLost),
             (StepType::ContainerImageAvailability, _) if !output.is_empty() => {
@@ -112,6 +114,7 @@ impl Finding {
         settings: &Settings,
         journal: &mut Journal,
     ) -> Result<(), Refusal> {
+        let before = len_of_reports(host);
         match self {
             Self::Machine(machine) => keep_machine(host, machine)?,
             Self::Text(kept, text) => keep_text(host, *kept, text),
@@ -125,6 +128,7 @@ impl Finding {
             Self::Well => {}
             Self::Nothing => return Ok(()),
         }
+        check_reports(host, before, &settings.host_limits)?;
         host.findings.media = Some(MediaStatus::Connected);
         refresh(host, settings, journal);
         Ok(())

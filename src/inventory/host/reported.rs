@@ -11,20 +11,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::inventory::Refusal;
 
-/// What a report may have at most, in bytes. That of a machine with thousands of disks has a few millions.
-const MOST_REPORT: usize = 8 << 20;
-
 /// What a list in a report may have at most. An item may be two bytes of JSON and hundreds in memory.
 const MOST_ITEMS: usize = 16 << 10;
 
 /// Reads a report.
 pub(super) fn read<T: DeserializeOwned>(what: &str, report: &str) -> Result<T, Refusal> {
-    if report.len() > MOST_REPORT {
-        let length = report.len();
-        return Err(Refusal::bad(format!(
-            "{what}: {length} bytes are more than the {MOST_REPORT} that may be"
-        )));
-    }
     if has_nul(report) {
         return Err(Refusal::bad(format!("{what}: a text must not have a NUL")));
     }
@@ -366,14 +357,6 @@ mod tests {
         ] {
             assert_eq!(read::<NtpReport>("ntp", text).is_ok(), is_taken, "{text}");
         }
-    }
-
-    #[test]
-    fn reports_have_an_end() {
-        let text = |length: usize| format!("{{}}{}", " ".repeat(length - 2));
-        read::<NtpReport>("ntp", &text(MOST_REPORT)).unwrap();
-        let refusal = read::<NtpReport>("ntp", &text(MOST_REPORT + 1)).unwrap_err();
-        assert!(refusal.reason().starts_with("ntp: 8388609 bytes are more"), "{refusal}");
     }
 
     #[test]

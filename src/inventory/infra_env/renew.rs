@@ -32,7 +32,7 @@ impl Inventory {
                 let found = self.records().find::<InfraEnvRecord>(None, id.0).await?;
                 // Another replica may have been here, or somebody who has no more use for it.
                 let outdated = found.filter(|stored| stored.record.token_key != token_key);
-                if let Some(Stored { record, generation }) = outdated {
+                if let Some(Stored { record, generation, .. }) = outdated {
                     let now = Micros::now();
                     // The token is in the images too: machines have it from there.
                     let record = InfraEnvRecord {

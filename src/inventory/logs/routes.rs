@@ -120,7 +120,7 @@ async fn update_cluster_logs_progress(
         .records()
         .change(|| async {
             let mut change = Change::new();
-            let Stored { record: mut cluster, generation } = inventory.stored_cluster(id).await?;
+            let Stored { record: mut cluster, generation, .. } = inventory.stored_cluster(id).await?;
             keep_state(&mut cluster, said.logs_state);
             change.replace(&cluster, generation);
             Ok((change, ()))

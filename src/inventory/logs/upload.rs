@@ -87,7 +87,7 @@ impl Upload {
             .records()
             .change(|| async {
                 let mut change = Change::new();
-                let Stored { record: mut cluster, generation } =
+                let Stored { record: mut cluster, generation, .. } =
                     inventory.stored_cluster(self.cluster).await?;
                 cluster.controller_logs_collected_at = Millis::now();
                 cluster.updated_at = Micros::now();

@@ -122,6 +122,49 @@ impl Filter {
     }
 }
 
+/// What a record with this document counts against a [`Bound`], in bytes: its length in whole blocks.
+///
+/// Reports of about the same length count the same, so that few of them have to be checked against a bound.
+#[must_use]
+pub fn counted_size(document: &str) -> u64 {
+    const BLOCK: u64 = 4 << 10;
+    u64::try_from(document.len()).unwrap_or(u64::MAX).div_ceil(BLOCK).saturating_mul(BLOCK)
+}
+
+/// How much the parts of one record may be together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// The kind of the parts.
+    pub kind: Kind,
+    /// The record that they are part of.
+    pub parent: Uuid,
+    /// How many there may be, without deleted ones.
+    pub records: u64,
+    /// What all of them, deleted ones included, may [count](counted_size).
+    pub bytes: u64,
+}
+
+/// A position in a list of records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    made_at: i64,
+    id: Uuid,
+}
+
+impl Position {
+    /// Before the first record.
+    pub const START: Self = Self { made_at: i64::MIN, id: Uuid::nil() };
+}
+
+/// Consecutive records of a list, as many as fit in little memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowPage {
+    /// The records. A page may be empty although others follow.
+    pub rows: Vec<Row>,
+    /// Where the next page starts; `None` after the last page.
+    pub next: Option<Position>,
+}
+
 /// One step of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -138,6 +181,12 @@ pub enum Step {
     /// It also holds against changes that happen at the same time, if these require a record that this change replaces or
     /// removes: who deletes an infra-env wants none of its hosts left, and who adds a host requires its infra-env.
     RequireNone(Filter),
+    /// The parts of a record must be within a bound when all other steps are done; otherwise the outcome is
+    /// [`Outcome::OutOfBounds`].
+    ///
+    /// SQLite never exceeds the bound. On PostgreSQL, changes that run at the same time do not see each other: each of the
+    /// connections of each replica may add one change beyond it.
+    RequireWithin(Bound),
 }
 
 /// All that one operation does: everything or nothing of it happens.
@@ -259,6 +308,8 @@ pub enum Outcome {
     Done,
     /// Nothing of it is: a record is not as the change takes for granted.
     Overtaken,
+    /// Nothing of it is: it would exceed a bound.
+    OutOfBounds,
 }
 
 /// A database of records and events.
@@ -269,6 +320,12 @@ pub trait Store: fmt::Debug + Send + Sync {
 
     /// Records in the order of their making.
     async fn list(&self, filter: Filter) -> Result<Vec<Row>, StoreError>;
+
+    /// One page of that list. Between two pages, nothing of the database is held: records may be added and removed.
+    async fn page(&self, filter: Filter, after: Position) -> Result<RowPage, StoreError>;
+
+    /// How many records a filter names.
+    async fn count(&self, filter: Filter) -> Result<u64, StoreError>;
 
     /// The records of a kind with a token that is signed with another key; those with any token, if there is no key.
     async fn signed_otherwise(&self, kind: Kind, key: Option<Uuid>) -> Result<Vec<Key>, StoreError>;

@@ -4,12 +4,16 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use futures_util::stream::{self, BoxStream};
+use futures_util::{StreamExt, TryStreamExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::RwLock;
 use uuid::Uuid;
 
-use super::{Changes, Filter, Key, Kind, Outcome, Row, Step, Store, StoreError};
+use super::{
+    Bound, Changes, Filter, Key, Kind, Outcome, Position, Row, Step, Store, StoreError, counted_size,
+};
 use crate::inventory::Refusal;
 use crate::inventory::event::Event;
 
@@ -54,6 +58,8 @@ pub struct Stored<R> {
     pub record: R,
     /// Its generation.
     pub generation: i64,
+    /// What it counts against a [`Bound`].
+    pub size: u64,
 }
 
 /// The records of a store.
@@ -107,6 +113,21 @@ impl Records {
         self.store.list(filter).await?.into_iter().map(decode).collect()
     }
 
+    /// Those records one after the other, in the same order. They are read page by page as the stream is polled: one that is
+    /// added or removed meanwhile may or may not be among them.
+    pub fn stream<R: Record>(&self, filter: Filter) -> BoxStream<'static, Result<Stored<R>, StoreError>> {
+        let store = Arc::clone(&self.store);
+        let pages = stream::try_unfold(Some(Position::START), move |position| {
+            let store = Arc::clone(&store);
+            async move {
+                let Some(after) = position else { return Ok(None) };
+                let page = store.page(filter, after).await?;
+                Ok(Some((stream::iter(page.rows.into_iter().map(decode)), page.next)))
+            }
+        });
+        pages.try_flatten().boxed()
+    }
+
     /// Does what `plan` says, and gives what it gives beside the change. The plan reads what it needs and is asked anew
     /// whenever another change was faster; it must not do anything else.
     ///
@@ -126,8 +147,13 @@ impl Records {
                 _alone = self.road.write().await;
             }
             let (change, value) = plan().await?;
-            if change.is_empty() || self.commit(change.0).await? == Outcome::Done {
+            if change.is_empty() {
                 return Ok(value);
+            }
+            match (self.commit(change.changes).await?, change.out_of_bounds) {
+                (Outcome::Done, _) => return Ok(value),
+                (Outcome::OutOfBounds, Some(refusal)) => return Err(refusal),
+                (Outcome::Overtaken | Outcome::OutOfBounds, _) => {}
             }
         }
         Err(StoreError::Contended.into())
@@ -158,14 +184,18 @@ impl Records {
         let changes = Changes { steps: Vec::new(), events: vec![event] };
         match self.commit(changes).await? {
             Outcome::Done => Ok(()),
-            Outcome::Overtaken => Err(StoreError::Contended),
+            Outcome::Overtaken | Outcome::OutOfBounds => Err(StoreError::Contended),
         }
     }
 }
 
 /// What an operation is about to do.
 #[derive(Debug, Default)]
-pub struct Change(Changes);
+pub struct Change {
+    changes: Changes,
+    /// Why it is refused if it exceeds a bound.
+    out_of_bounds: Option<Refusal>,
+}
 
 impl Change {
     /// Nothing yet.
@@ -175,37 +205,46 @@ impl Change {
     }
 
     fn is_empty(&self) -> bool {
-        self.0.steps.is_empty() && self.0.events.is_empty()
+        self.changes.steps.is_empty() && self.changes.events.is_empty()
     }
 
     /// A record that is new.
     pub fn insert<R: Record>(&mut self, record: &R) {
-        self.0.steps.push(Step::Insert(encode(record, 1)));
+        self.changes.steps.push(Step::Insert(encode(record, 1)));
     }
 
-    /// A record takes the place of what was read.
-    pub fn replace<R: Record>(&mut self, record: &R, read_at: i64) {
-        self.0.steps.push(Step::Replace(encode(record, read_at.saturating_add(1))));
+    /// A record takes the place of what was read. Returns what it counts against a [`Bound`].
+    pub fn replace<R: Record>(&mut self, record: &R, read_at: i64) -> u64 {
+        let row = encode(record, read_at.saturating_add(1));
+        let size = counted_size(&row.document);
+        self.changes.steps.push(Step::Replace(row));
+        size
     }
 
     /// A record goes.
     pub fn remove<R: Record>(&mut self, stored: &Stored<R>) {
-        self.0.steps.push(Step::Remove(stored.record.key(), stored.generation));
+        self.changes.steps.push(Step::Remove(stored.record.key(), stored.generation));
     }
 
     /// A record has to be there when the change happens.
     pub fn require<R: Record>(&mut self, record: &R) {
-        self.0.steps.push(Step::Require(record.key()));
+        self.changes.steps.push(Step::Require(record.key()));
     }
 
     /// No such record may be there when the change happens.
     pub fn require_none(&mut self, filter: Filter) {
-        self.0.steps.push(Step::RequireNone(filter));
+        self.changes.steps.push(Step::RequireNone(filter));
+    }
+
+    /// The change is refused if the parts of a record are not within a bound afterwards.
+    pub fn require_within(&mut self, bound: Bound, refusal: Refusal) {
+        self.changes.steps.push(Step::RequireWithin(bound));
+        self.out_of_bounds = Some(refusal);
     }
 
     /// Tells something.
     pub fn tell(&mut self, event: Event) {
-        self.0.events.push(event);
+        self.changes.events.push(event);
     }
 }
 
@@ -225,5 +264,5 @@ fn encode<R: Record>(record: &R, generation: i64) -> Row {
 fn decode<R: Record>(row: Row) -> Result<Stored<R>, StoreError> {
     let record =
         serde_json::from_str(&row.document).map_err(|source| StoreError::Damaged { key: row.key, source })?;
-    Ok(Stored { record, generation: row.generation })
+    Ok(Stored { record, generation: row.generation, size: counted_size(&row.document) })
 }

@@ -206,7 +206,9 @@ impl Inventory {
         }
         let record = OsImageRecord(image.clone());
         match self.records().find::<OsImageRecord>(None, record.id()).await? {
-            Some(stored) => change.replace(&stored.record, stored.generation),
+            Some(stored) => {
+                change.replace(&stored.record, stored.generation);
+            }
             // It went just now: the change is to be planned anew.
             None => change.require(&record),
         }

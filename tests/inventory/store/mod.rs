@@ -5,6 +5,7 @@ mod crash;
 mod events;
 mod model;
 mod opening;
+mod paging;
 mod records;
 
 use std::env;
@@ -12,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use kindling::inventory::store::{
-    Change, Changes, Filter, Key, Kind, Outcome, Record, Records, Row, SqlStore, Step, Store,
+    Change, Changes, Filter, Key, Kind, Outcome, Position, Record, Records, Row, SqlStore, Step, Store,
 };
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
@@ -77,6 +78,17 @@ impl Fixture {
 
     async fn get(&self, key: Key) -> Option<Row> {
         self.store.get(key).await.unwrap()
+    }
+
+    /// A list, page by page.
+    async fn pages(&self, filter: Filter) -> Vec<Vec<Row>> {
+        let (mut pages, mut next) = (Vec::new(), Some(Position::START));
+        while let Some(after) = next {
+            let page = self.store.page(filter, after).await.unwrap();
+            pages.push(page.rows);
+            next = page.next;
+        }
+        pages
     }
 
     async fn keys(&self, filter: Filter) -> Vec<Key> {

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use kindling::inventory::event::{Event, EventQuery, Severity};
 use kindling::inventory::id::ClusterId;
-use kindling::inventory::store::{Changes, Filter, Key, Kind, Outcome, Row, Step, Store};
+use kindling::inventory::store::{
+    Bound, Changes, Filter, Key, Kind, Outcome, Row, Step, Store, counted_size,
+};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use uuid::Uuid;
@@ -54,6 +56,7 @@ enum Plan {
     Remove(usize, i64),
     Require(usize),
     RequireNone(usize),
+    RequireWithin { infra_env: usize, records: u64, blocks: u64 },
 }
 
 #[derive(Clone, Debug)]
@@ -82,6 +85,8 @@ fn plan() -> impl Strategy<Value = Plan> {
         2 => (key.clone(), 1..4_i64).prop_map(|(key, generation)| Plan::Remove(key, generation)),
         1 => key.prop_map(Plan::Require),
         1 => any::<usize>().prop_map(Plan::RequireNone),
+        1 => (0..2_usize, 0..3_u64, 0..4_u64)
+            .prop_map(|(infra_env, records, blocks)| Plan::RequireWithin { infra_env, records, blocks }),
     ]
 }
 
@@ -102,6 +107,15 @@ impl Plan {
             Self::Remove(key, generation) => Step::Remove(keys[*key], *generation),
             Self::Require(key) => Step::Require(keys[*key]),
             Self::RequireNone(filter) => Step::RequireNone(filters[filter % filters.len()]),
+            Self::RequireWithin { infra_env, records, blocks } => {
+                let parent = world.infra_envs[*infra_env];
+                Step::RequireWithin(Bound {
+                    kind: Kind::Host,
+                    parent,
+                    records: *records,
+                    bytes: blocks << 12,
+                })
+            }
         }
     }
 }
@@ -144,17 +158,33 @@ impl Model {
                 fits && self.rows.remove(key).is_some()
             }
             Step::Require(key) => self.rows.get(key).is_some_and(|(_, row)| !row.deleted),
-            Step::RequireNone(_) => true,
+            Step::RequireNone(_) | Step::RequireWithin(_) => true,
+        }
+    }
+
+    /// What a step says when all others are done.
+    fn conclusion(&self, step: &Step) -> Outcome {
+        match step {
+            Step::RequireNone(filter) if !self.list(*filter).is_empty() => Outcome::Overtaken,
+            Step::RequireWithin(bound) => {
+                let all = self.list(Filter::all(bound.kind).within(bound.parent).with_deleted());
+                let found = all.iter().filter(|row| !row.deleted).count() as u64;
+                let bytes: u64 = all.iter().map(|row| counted_size(&row.document)).sum();
+                let is_within = found <= bound.records && bytes <= bound.bytes;
+                if is_within { Outcome::Done } else { Outcome::OutOfBounds }
+            }
+            _ => Outcome::Done,
         }
     }
 
     fn commit(&mut self, changes: &Changes) -> Outcome {
         let mut next = self.clone();
-        let fits = changes.steps.iter().all(|step| next.step(step));
-        let none_left =
-            |step: &Step| !matches!(step, Step::RequireNone(filter) if !next.list(*filter).is_empty());
-        if !fits || !changes.steps.iter().all(none_left) {
+        if !changes.steps.iter().all(|step| next.step(step)) {
             return Outcome::Overtaken;
+        }
+        let conclusions = changes.steps.iter().map(|step| next.conclusion(step));
+        if let Some(outcome) = conclusions.into_iter().find(|outcome| *outcome != Outcome::Done) {
+            return outcome;
         }
         next.events += changes.events.len() as u64;
         *self = next;
@@ -185,7 +215,10 @@ async fn agree(fixture: &Fixture, plans: &[Vec<Plan>]) {
         assert_eq!(fixture.get(key).await, expected, "{key}");
     }
     for filter in world.filters() {
-        assert_eq!(fixture.store.list(filter).await.unwrap(), model.list(filter), "{filter:?}");
+        let expected = model.list(filter);
+        assert_eq!(fixture.store.list(filter).await.unwrap(), expected, "{filter:?}");
+        assert_eq!(fixture.store.count(filter).await.unwrap(), expected.len() as u64, "{filter:?}");
+        assert_eq!(fixture.pages(filter).await.concat(), expected, "{filter:?}");
     }
     let told = EventQuery { cluster: Some(mark), ..EventQuery::default() };
     assert_eq!(fixture.store.events(&told).await.unwrap().count, model.events);

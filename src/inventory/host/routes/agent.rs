@@ -146,7 +146,7 @@ async fn post_step_reply(
     Body(reply): Body<StepReply>,
 ) -> Result<StatusCode, Refusal> {
     place.find(inventory.records()).await?;
-    let finding = Finding::read(&reply)?;
+    let finding = Finding::read(&reply, &inventory.settings().host_limits)?;
     let keep =
         |host: &mut HostRecord, journal: &mut Journal| finding.keep(host, inventory.settings(), journal);
     place.change(&inventory, request, keep).await?;

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use chrono::Utc;
 use sqlx::AnyConnection;
 
-use super::rows::{any_of, named, text_of};
+use super::rows::{any_of, named, out_of_bounds, text_of};
 use super::{AnyQuery, Dialect, events};
 use crate::inventory::event::Event;
-use crate::inventory::store::{Changes, Key, Outcome, Row, Step, StoreError};
+use crate::inventory::store::{Changes, Key, Outcome, Row, Step, StoreError, counted_size};
 
 /// A change that can be carried out.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Step {
         match self {
             Self::Insert(row) | Self::Replace(row) => Some(row.key),
             Self::Remove(key, _) | Self::Require(key) => Some(*key),
-            Self::RequireNone(_) => None,
+            Self::RequireNone(_) | Self::RequireWithin(_) => None,
         }
     }
 }
@@ -79,7 +79,7 @@ fn ticks(count: usize) -> i64 {
     first(last.unwrap_or_else(|last| last))
 }
 
-/// Carries out a change. When it is overtaken, the caller has to roll back what was done so far.
+/// Carries out a change. Unless it is done, the caller has to roll back what was done so far.
 pub(super) async fn apply(
     connection: &mut AnyConnection,
     dialect: Dialect,
@@ -95,6 +95,12 @@ pub(super) async fn apply(
                 query.fetch_optional(&mut *connection).await?.is_some()
             }
             Step::RequireNone(filter) => any_of(*filter).fetch_optional(&mut *connection).await?.is_none(),
+            Step::RequireWithin(bound) => {
+                if out_of_bounds(*bound).fetch_optional(&mut *connection).await?.is_some() {
+                    return Ok(Outcome::OutOfBounds);
+                }
+                true
+            }
         };
         if !holds {
             return Ok(Outcome::Overtaken);
@@ -133,10 +139,14 @@ fn require(key: Key, dialect: Dialect, is_written: bool) -> AnyQuery {
     named(sqlx::query(sql), key)
 }
 
+fn size_of(row: &Row) -> i64 {
+    i64::try_from(counted_size(&row.document)).unwrap_or(i64::MAX)
+}
+
 fn insert(row: &Row, made_at: i64) -> AnyQuery {
     let query = sqlx::query(
-        "INSERT INTO records (kind, parent, id, cluster_id, token_key, deleted, generation, made_at, document) \
-         VALUES ($1, $2, $3, $4, $5, $6, 1, $7, $8) ON CONFLICT DO NOTHING",
+        "INSERT INTO records (kind, parent, id, cluster_id, token_key, deleted, generation, made_at, document, size) \
+         VALUES ($1, $2, $3, $4, $5, $6, 1, $7, $8, $9) ON CONFLICT DO NOTHING",
     );
     named(query, row.key)
         .bind(row.cluster.map(|id| id.to_string()))
@@ -144,11 +154,12 @@ fn insert(row: &Row, made_at: i64) -> AnyQuery {
         .bind(i64::from(row.deleted))
         .bind(made_at)
         .bind(row.document.clone())
+        .bind(size_of(row))
 }
 
 fn replace(row: &Row) -> AnyQuery {
     let query = sqlx::query(
-        "UPDATE records SET cluster_id = $4, token_key = $5, deleted = $6, generation = $7, document = $8 \
+        "UPDATE records SET cluster_id = $4, token_key = $5, deleted = $6, generation = $7, document = $8, size = $9 \
          WHERE kind = $1 AND parent = $2 AND id = $3 AND generation = $7 - 1",
     );
     named(query, row.key)
@@ -157,6 +168,7 @@ fn replace(row: &Row) -> AnyQuery {
         .bind(i64::from(row.deleted))
         .bind(row.generation)
         .bind(row.document.clone())
+        .bind(size_of(row))
 }
 
 fn remove(key: Key, generation: i64) -> AnyQuery {

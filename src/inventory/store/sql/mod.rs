@@ -20,7 +20,7 @@ use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{Any, AnyConnection, AnyPool, Connection, Executor, SqlSafeStr};
 use uuid::Uuid;
 
-use super::{Changes, Filter, Key, Kind, Outcome, Row, Store, StoreError};
+use super::{Changes, Filter, Key, Kind, Outcome, Position, Row, RowPage, Store, StoreError};
 use crate::inventory::event::{EventPage, EventQuery};
 use apply::{Prepared, apply};
 use place::{OwnedFile, Place, without_password};
@@ -31,6 +31,7 @@ static TABLES: LazyLock<Migrator> = LazyLock::new(|| {
     let steps = [
         ("records", include_str!("../migrations/1_records.sql")),
         ("token keys", include_str!("../migrations/2_token_keys.sql")),
+        ("sizes and pages", include_str!("../migrations/3_sizes_and_pages.sql")),
     ];
     let step = |(version, (name, sql)): (i64, (&'static str, &'static str))| {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
@@ -177,7 +178,7 @@ impl SqlStore {
         let mut transaction = self.pool.begin().await?;
         match apply(&mut transaction, Dialect::Postgres, change).await {
             Ok(Outcome::Done) => transaction.commit().await.map(|()| Outcome::Done),
-            Ok(Outcome::Overtaken) => transaction.rollback().await.map(|()| Outcome::Overtaken),
+            Ok(outcome) => transaction.rollback().await.map(|()| outcome),
             Err(error) => {
                 transaction.rollback().await?;
                 Err(error)
@@ -273,6 +274,14 @@ impl Store for SqlStore {
         answer("records are listed", rows::list(&self.pool, filter)).await
     }
 
+    async fn page(&self, filter: Filter, after: Position) -> Result<RowPage, StoreError> {
+        answer("records are listed", rows::page(&self.pool, filter, after)).await
+    }
+
+    async fn count(&self, filter: Filter) -> Result<u64, StoreError> {
+        answer("records are counted", rows::count(&self.pool, filter)).await
+    }
+
     async fn signed_otherwise(&self, kind: Kind, key: Option<Uuid>) -> Result<Vec<Key>, StoreError> {
         answer("records are listed", rows::signed_otherwise(&self.pool, kind, key)).await
     }
@@ -308,7 +317,7 @@ impl Store for SqlStore {
         }
         match self.carry_out(Prepared::forgetting(found)).await? {
             Outcome::Done => Ok(count),
-            Outcome::Overtaken => Err(StoreError::Contended),
+            Outcome::Overtaken | Outcome::OutOfBounds => Err(StoreError::Contended),
         }
     }
 

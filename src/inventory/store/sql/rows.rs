@@ -2,11 +2,16 @@
 
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use sqlx::any::AnyRow;
-use sqlx::{AnyPool, Row as _};
+use sqlx::{AnyPool, AssertSqlSafe, Row as _};
 use uuid::Uuid;
 
 use super::AnyQuery;
-use crate::inventory::store::{Filter, Key, Kind, Row};
+use crate::inventory::store::{Bound, Filter, Key, Kind, Position, Row, RowPage};
+
+/// The documents of a page have at most this many bytes together, unless there is only one.
+const PAGE_BYTES: u64 = 256 << 10;
+/// The most records of a page.
+const PAGE_ROWS: i64 = 64;
 
 /// An id as a column has it in which '' stands for none.
 pub(super) fn text_of(id: Option<Uuid>) -> String {
@@ -77,6 +82,91 @@ fn select_all(filter: Filter) -> AnyQuery {
 pub(super) async fn list(pool: &AnyPool, filter: Filter) -> Result<Vec<Row>, sqlx::Error> {
     // One by one: a row as the driver has it takes more memory than what becomes of it.
     select_all(filter).fetch(pool).map(|row| record(filter.kind, &row?)).try_collect().await
+}
+
+/// A statement on the next records of a filter after a position. It is made of texts of ours; ids are bound.
+fn select_page(columns: &str, filter: Filter, after: Position, most: i64) -> AnyQuery {
+    let conditions = [("parent", filter.parent), ("cluster_id", filter.cluster)];
+    let conditions: Vec<_> = conditions.into_iter().filter_map(|(name, id)| Some((name, id?))).collect();
+    let mut sql = format!(
+        "SELECT {columns} FROM records WHERE kind = $1 AND deleted <= $2 AND (made_at, id) > ($3, $4)"
+    );
+    for (number, (name, _)) in (6..).zip(&conditions) {
+        sql.push_str(&format!(" AND {name} = ${number}"));
+    }
+    sql.push_str(" ORDER BY made_at, id LIMIT $5");
+    let query = sqlx::query(AssertSqlSafe(sql))
+        .bind(filter.kind.as_str())
+        .bind(i64::from(filter.deleted))
+        .bind(after.made_at)
+        .bind(after.id.to_string())
+        .bind(most);
+    conditions.into_iter().fold(query, |query, (_, id)| query.bind(id.to_string()))
+}
+
+fn select_lengths(filter: Filter, after: Position) -> AnyQuery {
+    select_page("CAST(octet_length(document) AS BIGINT) AS len", filter, after, PAGE_ROWS)
+}
+
+fn select_rows(filter: Filter, after: Position, most: i64) -> AnyQuery {
+    const COLUMNS: &str = "parent, id, cluster_id, token_key, deleted, generation, document, made_at";
+    select_page(COLUMNS, filter, after, most)
+}
+
+/// Lengths are read first: drivers read ahead, and a few documents may be long.
+pub(super) async fn page(pool: &AnyPool, filter: Filter, after: Position) -> Result<RowPage, sqlx::Error> {
+    let mut connection = pool.acquire().await?;
+    let lengths = select_lengths(filter, after).fetch_all(&mut *connection).await?;
+    let lengths = lengths.iter().map(|row| row.try_get("len")).collect::<Result<Vec<i64>, _>>()?;
+    let count = count_that_fits(&lengths);
+    if count == 0 {
+        return Ok(RowPage { rows: Vec::new(), next: None });
+    }
+    let found = select_rows(filter, after, count).fetch_all(&mut *connection).await?;
+    drop(connection);
+    let rows = found.iter().map(|row| record(filter.kind, row)).collect::<Result<Vec<_>, _>>()?;
+    let last = match (found.last(), rows.last()) {
+        (Some(found), Some(row)) => Position { made_at: found.try_get("made_at")?, id: row.key.id },
+        // These were removed a moment ago.
+        _ => after,
+    };
+    let seen = i64::try_from(lengths.len()).unwrap_or(i64::MAX);
+    Ok(RowPage { rows, next: (count < seen || seen == PAGE_ROWS).then_some(last) })
+}
+
+/// How many documents of these lengths fit in a page, from the first on. One always does.
+fn count_that_fits(lengths: &[i64]) -> i64 {
+    let (mut total, mut count) = (0_u64, 0);
+    for len in lengths {
+        total = total.saturating_add(u64::try_from(*len).unwrap_or(0));
+        if count > 0 && total > PAGE_BYTES {
+            break;
+        }
+        count += 1;
+    }
+    count
+}
+
+fn select_count(filter: Filter) -> AnyQuery {
+    filtered!(filter, "SELECT COUNT(*) AS found FROM records", "")
+}
+
+pub(super) async fn count(pool: &AnyPool, filter: Filter) -> Result<u64, sqlx::Error> {
+    let found: i64 = select_count(filter).fetch_one(pool).await?.try_get("found")?;
+    Ok(u64::try_from(found).unwrap_or(0))
+}
+
+/// A statement that finds a row if the parts of a record are not within a bound.
+pub(super) fn out_of_bounds(bound: Bound) -> AnyQuery {
+    let most = |most: u64| i64::try_from(most).unwrap_or(i64::MAX);
+    sqlx::query(
+        "SELECT 1 FROM (SELECT SUM(1 - deleted) AS found, SUM(size) AS bytes FROM records \
+         WHERE kind = $1 AND parent = $2) AS parts WHERE found > $3 OR bytes > $4",
+    )
+    .bind(bound.kind.as_str())
+    .bind(bound.parent.to_string())
+    .bind(most(bound.records))
+    .bind(most(bound.bytes))
 }
 
 /// A statement that finds one of the records of a filter.
@@ -163,17 +253,26 @@ mod tests {
         }
         let all = Filter::all(Kind::Host);
         let filters = [
-            (all, "(kind=?)"),
-            (all.within(id), "(kind=? AND parent=?)"),
-            (all.within(id).of_cluster(id), "records_of_cluster (kind=? AND cluster_id=?)"),
-            (all.of_cluster(id), "records_of_cluster (kind=? AND cluster_id=?)"),
+            (all, "(kind=?"),
+            (all.within(id), "(kind=? AND parent=?"),
+            (all.within(id).of_cluster(id), "(kind=? AND "),
+            (all.of_cluster(id), "records_of_cluster (kind=? AND cluster_id=?"),
         ];
         for (filter, index) in filters {
             for query in [select_all(filter), any_of(filter), select_all(filter.with_deleted())] {
                 let plan = plan(&store.pool, query).await;
+                assert!(plan.starts_with("SEARCH records USING ") && plan.contains(index), "{plan}");
+            }
+            for query in [select_lengths(filter, Position::START), select_rows(filter, Position::START, 1)] {
+                let plan = plan(&store.pool, query).await;
                 assert!(plan.starts_with("SEARCH records USING INDEX") && plan.contains(index), "{plan}");
+                assert!(plan.contains("(made_at,id)>(?,?)") && !plan.contains("TEMP B-TREE"), "{plan}");
             }
         }
+        let bound = Bound { kind: Kind::Host, parent: id, records: 1, bytes: 1 };
+        let plan_of_bound = plan(&store.pool, out_of_bounds(bound)).await;
+        let index = "SEARCH records USING COVERING INDEX records_sizes (kind=? AND parent=?)";
+        assert!(plan_of_bound.contains(index), "{plan_of_bound}");
         let found = plan(&store.pool, select_deleted(Kind::Host)).await;
         assert!(found.starts_with("SEARCH records USING INDEX") && found.contains("(kind=?)"), "{found}");
         let plan = plan(&store.pool, select_signed_otherwise(Kind::InfraEnv, Some(id))).await;
@@ -182,6 +281,15 @@ mod tests {
             assert!(plan.contains(&step), "{plan}");
         }
         store.close().await;
+    }
+
+    #[test]
+    fn page_has_few_bytes_or_one_record() {
+        assert_eq!(count_that_fits(&[]), 0);
+        assert_eq!(count_that_fits(&[1 << 30, 1]), 1);
+        assert_eq!(count_that_fits(&[1, 1 << 30, 1]), 1);
+        assert_eq!(count_that_fits(&[64 << 10; 10]), 4);
+        assert_eq!(count_that_fits(&[2 << 10; 64]), 64);
     }
 
     #[tokio::test]
