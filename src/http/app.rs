@@ -77,8 +77,8 @@ fn in_common(app: Router, cors: Option<CorsLayer>, images: Option<&ImageServer>)
     App::new(images, app, varies)
 }
 
-/// Asks for what there is: an answer as it is, or packed by gzip for who takes that. Who wants neither gets the former, as an operation
-/// that is done cannot be refused any more. A HEAD does not tell a length that is not the one of the GET.
+/// Lets the compression layer see only what it can do: gzip, or nothing. A client that accepts neither gzip nor plain answers gets a
+/// plain one, since an operation that is done cannot be refused. A HEAD shows a length only if the GET does.
 async fn ask_to_pack(mut request: Request, next: Next) -> Response {
     let takes_gzip = request.headers().get_all(header::ACCEPT_ENCODING).iter().any(takes_gzip);
     if !takes_gzip {
@@ -86,13 +86,19 @@ async fn ask_to_pack(mut request: Request, next: Next) -> Response {
     }
     let is_head = request.method() == Method::HEAD;
     let response = next.run(request).await;
-    if is_head && takes_gzip && would_be_packed(&response) {
-        let (mut parts, _) = response.into_parts();
-        parts.headers.remove(header::CONTENT_LENGTH);
-        parts.headers.append(header::VARY, header::ACCEPT_ENCODING.into());
-        return Response::from_parts(parts, Body::new(AnswerBody::Untold));
+    if !is_head {
+        return response;
     }
-    response
+    let is_packed = takes_gzip && would_be_packed(&response);
+    if !is_packed && response.headers().contains_key(header::CONTENT_LENGTH) {
+        return response;
+    }
+    let (mut parts, _) = response.into_parts();
+    parts.headers.remove(header::CONTENT_LENGTH);
+    if is_packed {
+        parts.headers.append(header::VARY, header::ACCEPT_ENCODING.into());
+    }
+    Response::from_parts(parts, Body::new(AnswerBody::Untold))
 }
 
 fn takes_gzip(value: &HeaderValue) -> bool {
@@ -113,8 +119,10 @@ fn is_zero(quality: &str) -> bool {
 /// Whether the answer to a GET that begins like this one is packed.
 fn would_be_packed(response: &Response) -> bool {
     let headers = response.headers();
-    let len = headers.get(header::CONTENT_LENGTH).and_then(|len| len.to_str().ok()?.parse().ok());
-    len.is_some_and(|len: u64| len >= MIN_PACKED)
+    // A long list has no length.
+    let len =
+        headers.get(header::CONTENT_LENGTH).map(|len| len.to_str().ok().and_then(|len| len.parse().ok()));
+    len.is_none_or(|len: Option<u64>| len.is_some_and(|len| len >= MIN_PACKED))
         && is_document(response.status(), response.version(), headers, response.extensions())
 }
 

@@ -176,16 +176,26 @@ impl IntoResponse for Refusal {
 
 /// A body as this API writes them: compact, with a newline at its end.
 pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
-    let mut bytes = match serde_json::to_vec(body) {
-        Ok(bytes) => bytes,
-        Err(error) => {
-            tracing::error!(%error, "a reply cannot be written as JSON");
-            return StatusCode::INTERNAL_SERVER_ERROR.into_response();
-        }
+    let Ok(mut bytes) = to_json(body) else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
     bytes.push(b'\n');
-    let mut response = Response::new(Body::from(bytes));
+    let mut response = json_body(Body::from(bytes));
     *response.status_mut() = status;
+    response
+}
+
+/// A value as JSON.
+pub(crate) fn to_json(value: &impl Serialize) -> Result<Vec<u8>, Refusal> {
+    serde_json::to_vec(value).map_err(|error| {
+        tracing::error!(%error, "a reply cannot be written as JSON");
+        Refusal::internal("the service failed; its log says how")
+    })
+}
+
+/// An answer whose body is JSON.
+pub(crate) fn json_body(body: Body) -> Response {
+    let mut response = Response::new(body);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }

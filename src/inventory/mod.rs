@@ -14,6 +14,7 @@ pub mod files;
 pub mod host;
 pub mod id;
 pub mod infra_env;
+mod list;
 pub mod logs;
 mod not_implemented;
 mod remains;

@@ -22,6 +22,7 @@ mod help;
 mod hostile;
 mod ignition;
 mod listeners;
+mod lists;
 mod network;
 mod nmstatectl;
 mod pages;

@@ -17,6 +17,7 @@ mod events;
 mod files;
 mod hosts;
 mod infra_envs;
+mod lists;
 mod logs;
 mod openapi;
 mod outage;

@@ -2,13 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures_util::{StreamExt, TryStreamExt};
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::model::{HostCounts, Hosts};
+use super::model::{Cluster, HostCounts, Hosts};
 use super::network::Subnet;
 use super::parts::HostNetwork;
+use super::record::ClusterRecord;
+use crate::inventory::error::to_json;
 use crate::inventory::host::{self, Host, HostStatus, Shown};
 use crate::inventory::id::{ClusterId, HostId};
+use crate::inventory::list::{Pieces, piece, separated};
 use crate::inventory::store::Change;
 use crate::inventory::{Inventory, Refusal};
 
@@ -23,27 +28,87 @@ pub enum ShownHosts {
     Counted,
 }
 
-/// The hosts of a cluster.
-pub(super) async fn of_cluster(
+impl ShownHosts {
+    fn of_each(self) -> Shown {
+        if self == Self::InFull { Shown::InFull } else { Shown::AsKept }
+    }
+}
+
+/// Hosts of a cluster whose texts have more bytes than this are read again while they are sent.
+const MOST_KEPT: usize = 512 << 10;
+
+/// What a cluster says of its hosts, and the texts of these, with commas between them, if they are short and asked for.
+async fn summary(
     inventory: &Inventory,
     id: ClusterId,
     shown: ShownHosts,
-) -> Result<Hosts, Refusal> {
-    let names = if shown == ShownHosts::InFull { Shown::InFull } else { Shown::AsKept };
-    let hosts = host::views_of_cluster(inventory, id, names).await?;
-    let count = |counts: &dyn Fn(&HostStatus) -> bool| {
-        i64::try_from(hosts.iter().filter(|host| counts(&host.status)).count()).unwrap_or(i64::MAX)
-    };
-    let counts = HostCounts {
-        ready: count(&|status| *status == HostStatus::Known),
-        enabled: count(&|status| *status != HostStatus::Disabled),
-        total: count(&|_| true),
-    };
-    if shown == ShownHosts::Counted {
-        return Ok(Hosts { counts, ..Hosts::default() });
+) -> Result<(Hosts, Option<Vec<u8>>), Refusal> {
+    let mut counts = HostCounts::default();
+    let mut networks = BTreeMap::<String, BTreeSet<HostId>>::new();
+    let mut texts = (shown != ShownHosts::Counted).then(Vec::new);
+    let mut hosts = host::views_of_cluster(inventory, id, shown.of_each());
+    while let Some(host) = hosts.try_next().await? {
+        counts.total += 1;
+        counts.ready += i64::from(host.status == HostStatus::Known);
+        counts.enabled += i64::from(host.status != HostStatus::Disabled);
+        if shown == ShownHosts::Counted {
+            continue;
+        }
+        for network in addresses(&host).iter().filter_map(|address| Subnet::around(address)) {
+            networks.entry(network.0).or_default().insert(host.id);
+        }
+        if let Some(all) = &mut texts {
+            all.extend_from_slice(if all.is_empty() { b"" } else { b"," });
+            all.append(&mut to_json(&host)?);
+        }
+        texts = texts.filter(|all| all.len() <= MOST_KEPT);
     }
-    let view = |host: &Host| serde_json::to_value(host).unwrap_or_default();
-    Ok(Hosts { views: hosts.iter().map(view).collect(), networks: networks(&hosts), counts })
+    let network =
+        |(cidr, ids): (String, BTreeSet<HostId>)| HostNetwork { cidr, host_ids: ids.into_iter().collect() };
+    let networks = networks.into_iter().map(network).collect();
+    Ok((Hosts { views: Vec::new(), networks, counts }, texts))
+}
+
+/// The hosts of a cluster with what it says of them.
+pub(super) async fn of_cluster(inventory: &Inventory, id: ClusterId) -> Result<Hosts, Refusal> {
+    let (hosts, _) = summary(inventory, id, ShownHosts::InFull).await?;
+    let views = host::views_of_cluster(inventory, id, Shown::InFull);
+    let views = views.map_ok(|host| serde_json::to_value(host).unwrap_or_default()).try_collect().await?;
+    Ok(Hosts { views, ..hosts })
+}
+
+/// The text of a cluster as it is shown in answers. Many hosts are read while the client reads them: the counts before them
+/// are those of a moment earlier.
+pub(super) async fn text(
+    inventory: &Inventory,
+    record: ClusterRecord,
+    shown: ShownHosts,
+) -> Result<Pieces, Refusal> {
+    let id = record.id;
+    let (hosts, texts) = summary(inventory, id, shown).await?;
+    if shown == ShownHosts::Counted || hosts.counts.total == 0 {
+        return to_json(&Cluster::of(record, hosts)).map(piece);
+    }
+    let texts = texts.map_or_else(
+        || {
+            let views = host::views_of_cluster(inventory, id, shown.of_each());
+            separated(views.map(|host| to_json(&host?).map(piece)))
+        },
+        piece,
+    );
+    let text = to_json(&Cluster::of(record, Hosts { views: vec![Value::Null], ..hosts }))?;
+    let (start, end) = around_hosts(&text).ok_or_else(|| {
+        tracing::error!(cluster = %id, "the text of a cluster has no place for its hosts");
+        Refusal::internal("the service failed; its log says how")
+    })?;
+    Ok(piece(start).chain(texts).chain(piece(end)).boxed())
+}
+
+/// What the text of a cluster has before and after its hosts, which null stands for. No other list has this key.
+fn around_hosts(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    const HOSTS: &[u8] = br#""hosts":[null]"#;
+    let start = text.windows(HOSTS.len()).position(|window| window == HOSTS)? + br#""hosts":["#.len();
+    Some((text.get(..start)?, text.get(start + b"null".len()..)?))
 }
 
 /// What of a machine says which networks it is in. A list that is not there is null.
@@ -74,19 +139,6 @@ fn addresses(host: &Host) -> Vec<String> {
             Vec::new()
         }
     }
-}
-
-/// The networks that hosts say they are in.
-fn networks(hosts: &[Host]) -> Vec<HostNetwork> {
-    let mut found = BTreeMap::<String, BTreeSet<HostId>>::new();
-    for host in hosts {
-        for network in addresses(host).iter().filter_map(|address| Subnet::around(address)) {
-            found.entry(network.0).or_default().insert(host.id);
-        }
-    }
-    let network =
-        |(cidr, ids): (String, BTreeSet<HostId>)| HostNetwork { cidr, host_ids: ids.into_iter().collect() };
-    found.into_iter().map(network).collect()
 }
 
 /// Lets the hosts of a cluster that is deleted go.

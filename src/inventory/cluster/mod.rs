@@ -18,6 +18,7 @@ mod rules;
 mod topology;
 
 use axum::http::StatusCode;
+use futures_util::TryStreamExt;
 use ignition::discovery::masked_url;
 use uuid::Uuid;
 
@@ -32,6 +33,7 @@ pub(crate) use routes::routes;
 
 use super::id::ClusterId;
 use super::infra_env::NOT_FOUND;
+use super::list::{Pieces, array};
 use super::store::{Change, Filter, Kind, Record, Stored};
 use super::time::Micros;
 use super::{Inventory, Refusal, Secret, logs};
@@ -74,9 +76,9 @@ impl Inventory {
     /// # Errors
     ///
     /// When there is no such cluster.
-    pub async fn cluster(&self, id: ClusterId, hosts: ShownHosts) -> Result<Cluster, Refusal> {
+    pub(crate) async fn cluster(&self, id: ClusterId, hosts: ShownHosts) -> Result<Pieces, Refusal> {
         let record = self.stored_cluster(id).await?.record;
-        self.view_of_cluster(record, hosts).await
+        hosts::text(self, record, hosts).await
     }
 
     /// A cluster, also if it is deleted.
@@ -84,27 +86,27 @@ impl Inventory {
     /// # Errors
     ///
     /// When there never was such a cluster.
-    pub async fn cluster_or_deleted(&self, id: ClusterId, hosts: ShownHosts) -> Result<Cluster, Refusal> {
+    pub(crate) async fn cluster_or_deleted(
+        &self,
+        id: ClusterId,
+        hosts: ShownHosts,
+    ) -> Result<Pieces, Refusal> {
         let found: Option<Stored<ClusterRecord>> = self.records().find(None, id.0).await?;
         let record = found.ok_or_else(|| Refusal::not_found(NOT_FOUND))?.record;
-        self.view_of_cluster(record, hosts).await
+        hosts::text(self, record, hosts).await
     }
 
-    /// All clusters that a query names.
-    ///
-    /// # Errors
-    ///
-    /// When the database fails.
-    pub async fn clusters(&self, query: &ClusterQuery, hosts: ShownHosts) -> Result<Vec<Cluster>, Refusal> {
+    /// All clusters that a query names, as an array.
+    pub(crate) fn clusters(&self, query: ClusterQuery, hosts: ShownHosts) -> Pieces {
         let filter = Filter::all(Kind::Cluster);
         let filter = if query.deleted { filter.with_deleted() } else { filter };
-        let mut clusters = Vec::new();
-        for Stored { record, .. } in self.records().list::<ClusterRecord>(filter).await? {
-            if query.names(&record) {
-                clusters.push(self.view_of_cluster(record, hosts).await?);
-            }
-        }
-        Ok(clusters)
+        let inventory = self.clone();
+        let records = self.records().stream::<ClusterRecord>(filter).map_err(Refusal::from);
+        let clusters = records.try_filter(move |stored| std::future::ready(query.names(&stored.record)));
+        array(clusters.and_then(move |stored| {
+            let inventory = inventory.clone();
+            async move { hosts::text(&inventory, stored.record, hosts).await }
+        }))
     }
 
     /// Makes a cluster that is to be installed.
@@ -147,7 +149,7 @@ impl Inventory {
                 Ok((change, ()))
             })
             .await?;
-        self.view_of_cluster(record, ShownHosts::InFull).await
+        self.view_of_cluster(record).await
     }
 
     /// Changes a cluster. One that is as it was is left alone.
@@ -176,7 +178,7 @@ impl Inventory {
                 Ok((change, record))
             })
             .await?;
-        self.view_of_cluster(record, ShownHosts::InFull).await
+        self.view_of_cluster(record).await
     }
 
     /// Deletes a cluster; its hosts are free then, or gone with it. It is kept for a while.
@@ -212,8 +214,8 @@ impl Inventory {
         done
     }
 
-    async fn view_of_cluster(&self, record: ClusterRecord, hosts: ShownHosts) -> Result<Cluster, Refusal> {
-        let hosts = hosts::of_cluster(self, record.id, hosts).await?;
+    async fn view_of_cluster(&self, record: ClusterRecord) -> Result<Cluster, Refusal> {
+        let hosts = hosts::of_cluster(self, record.id).await?;
         Ok(Cluster::of(record, hosts))
     }
 }

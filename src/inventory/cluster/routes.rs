@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
 
 use super::{
     Cluster, ClusterCreateParams, ClusterDefaults, ClusterImportParams, ClusterQuery, ClusterUpdateParams,
@@ -10,6 +11,7 @@ use super::{
 use crate::inventory::auth::{Caller, Lister, Operation, Reader, User, WholeService, operation};
 use crate::inventory::error::{Refusals, Reply};
 use crate::inventory::id::ClusterId;
+use crate::inventory::list::json_text;
 use crate::inventory::request::{Body, Query};
 use crate::inventory::{Inventory, Refusal};
 
@@ -71,7 +73,7 @@ async fn list(
     query: Query,
     headers: HeaderMap,
     State(inventory): State<Inventory>,
-) -> Answer<Vec<Cluster>> {
+) -> Result<Response, Refusal> {
     let asked = ClusterQuery {
         openshift_cluster_id: query.id("openshift_cluster_id")?,
         owner: query.text("owner").map(str::to_owned),
@@ -79,7 +81,7 @@ async fn list(
         deleted: with_deleted(&headers),
     };
     let hosts = if query.flag("with_hosts") { ShownHosts::AsKept } else { ShownHosts::Counted };
-    Ok(Reply(StatusCode::OK, inventory.clusters(&asked, hosts).await?))
+    json_text(inventory.clusters(asked, hosts)).await
 }
 
 /// What clusters are made of where their owners say nothing
@@ -149,13 +151,13 @@ async fn get(
     query: Query,
     headers: HeaderMap,
     State(inventory): State<Inventory>,
-) -> Answer<Cluster> {
+) -> Result<Response, Refusal> {
     let hosts = if query.flag("exclude-hosts") { ShownHosts::Counted } else { ShownHosts::InFull };
     let cluster = match with_deleted(&headers) {
         true => inventory.cluster_or_deleted(id, hosts).await?,
         false => inventory.cluster(id, hosts).await?,
     };
-    Ok(Reply(StatusCode::OK, cluster))
+    json_text(cluster).await
 }
 
 /// Changes a cluster

@@ -4,6 +4,6 @@ mod model;
 mod routes;
 mod told;
 
-pub use model::{Category, Event, EventPage, EventQuery, EventView, Severity, SeverityCounts};
+pub use model::{Category, Event, EventPage, EventPosition, EventQuery, EventView, Severity, SeverityCounts};
 pub(crate) use routes::routes;
 pub use told::ToldEvent;

@@ -200,6 +200,17 @@ pub struct EventQuery {
     pub limit: Option<u64>,
     /// Without the first so many.
     pub offset: u64,
+    /// Only those after this one, in the order that is asked for. Nothing is counted then.
+    pub after: Option<EventPosition>,
+}
+
+/// A position in a list of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventPosition {
+    /// Microseconds since 1970.
+    pub(crate) micros: i64,
+    /// The id of the event in the database.
+    pub(crate) id: Uuid,
 }
 
 /// How many events there are of each severity.
@@ -214,4 +225,6 @@ pub struct EventPage {
     pub count: u64,
     /// How many of each severity there are, whatever the query says of severities.
     pub by_severity: SeverityCounts,
+    /// The last of these events, after which the next ones come.
+    pub last: Option<EventPosition>,
 }

@@ -1,20 +1,25 @@
 //! `/v2/events`.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
+use futures_util::stream::{self, BoxStream};
+use futures_util::{StreamExt, TryStreamExt};
 
 use super::told::ToldEvent;
-use super::{Category, EventPage, EventQuery, EventView, Severity};
+use super::{Category, Event, EventPage, EventQuery, EventView, Severity, SeverityCounts};
 use crate::inventory::auth::{
     Agent, Caller, EventsOf, Logs, Named, NamedInBody, Operation, Scope, operation,
 };
-use crate::inventory::error::{Refusals, Reply};
+use crate::inventory::error::Refusals;
 use crate::inventory::host::HostRecord;
 use crate::inventory::id::ClusterId;
 use crate::inventory::infra_env::InfraEnvRecord;
+use crate::inventory::list::json_list;
 use crate::inventory::request::{Body, Query, RequestId};
-use crate::inventory::store::{Filter, Key, Kind, Record};
+use crate::inventory::store::{Filter, Key, Kind, Record, Store};
 use crate::inventory::{Inventory, Refusal};
 
 pub(crate) fn routes() -> Vec<Operation> {
@@ -23,6 +28,9 @@ pub(crate) fn routes() -> Vec<Operation> {
 
 /// How many events an answer has that asks for no number.
 const USUAL_LIMIT: u64 = 5000;
+
+/// How many events are read at a time. One may have 80 KiB.
+const PAGE: u64 = 50;
 
 /// Events
 #[utoipa::path(
@@ -59,16 +67,51 @@ async fn list_events(
     State(inventory): State<Inventory>,
 ) -> Result<Response, Refusal> {
     let asked = Asked::read(&query, caller.target.0)?;
-    let page = match asked.resolve(&inventory, caller.scope).await? {
-        Some(query) => inventory.records().store().events(&query).await?,
-        None => EventPage::default(),
+    let Some(query) = asked.resolve(&inventory, caller.scope).await? else {
+        return counted(json_list(stream::empty::<Result<EventView, Refusal>>()).await?, 0, [0; 4]);
     };
+    let store = Arc::clone(inventory.records().store());
+    let first = EventQuery { limit: Some(query.limit.unwrap_or(PAGE).min(PAGE)), ..query.clone() };
+    let page = store.events(&first).await?;
     // By severity they are counted for clusters only.
     let by_severity = if asked.named.cluster.is_some() { page.by_severity } else { Default::default() };
-    let events: Vec<EventView> = page.events.into_iter().map(EventView::from).collect();
-    let mut response = Reply(StatusCode::OK, events).into_response();
+    let count = page.count;
+    let response = json_list(events_from(page, query, store).map_ok(EventView::from)).await?;
+    counted(response, count, by_severity)
+}
+
+/// The events of a page and all that follow it, read page by page.
+fn events_from(
+    page: EventPage,
+    query: EventQuery,
+    store: Arc<dyn Store>,
+) -> BoxStream<'static, Result<Event, Refusal>> {
+    let pages = stream::try_unfold((Some(page), query), move |(page, query)| {
+        let store = Arc::clone(&store);
+        async move {
+            let page = match page {
+                Some(first) => first,
+                None => {
+                    let limit = Some(query.limit.unwrap_or(PAGE).min(PAGE));
+                    store.events(&EventQuery { limit, offset: 0, ..query.clone() }).await?
+                }
+            };
+            if page.events.is_empty() {
+                return Ok::<_, Refusal>(None);
+            }
+            let found = u64::try_from(page.events.len()).unwrap_or(u64::MAX);
+            let limit = query.limit.map(|limit| limit.saturating_sub(found));
+            let rest = EventQuery { limit, after: page.last, ..query };
+            Ok(Some((stream::iter(page.events.into_iter().map(Ok)), (None, rest))))
+        }
+    });
+    pages.try_flatten().boxed()
+}
+
+/// An answer with how many events there are in all.
+fn counted(mut response: Response, count: u64, by_severity: SeverityCounts) -> Result<Response, Refusal> {
     let headers = response.headers_mut();
-    headers.insert(HeaderName::from_static("event-count"), HeaderValue::from(page.count));
+    headers.insert(HeaderName::from_static("event-count"), HeaderValue::from(count));
     for (severity, count) in Severity::ALL.into_iter().zip(by_severity) {
         headers.insert(count_header(severity), HeaderValue::from(count));
     }
@@ -156,8 +199,11 @@ impl Asked {
         let mut hosts = self.named.hosts.clone();
         if self.deleted_hosts {
             let filter = Filter::all(Kind::Host).of_cluster(cluster.0).with_deleted();
-            let all = inventory.records().list::<HostRecord>(filter).await?;
-            hosts.extend(all.iter().filter(|host| host.record.is_deleted()).map(|host| host.record.id));
+            let all = inventory.records().stream::<HostRecord>(filter);
+            let deleted = all.try_filter_map(|host| {
+                std::future::ready(Ok(host.record.is_deleted().then_some(host.record.id)))
+            });
+            hosts.extend(deleted.try_collect::<Vec<_>>().await?);
             if hosts.is_empty() && !self.cluster_level {
                 return Ok(None);
             }

@@ -1,5 +1,7 @@
 //! What becomes of hosts when their cluster goes, and what they have to know of it.
 
+use futures_util::TryStreamExt;
+
 use super::journal::Journal;
 use super::key::HostKey;
 use super::membership::leave;
@@ -55,9 +57,9 @@ pub(crate) async fn find_in_cluster(
     let host = if let Some(infra_env_id) = infra_env {
         Some(HostKey { infra_env_id, host_id }.find(inventory.records()).await?.record)
     } else {
-        let all =
-            inventory.records().list::<HostRecord>(Filter::all(Kind::Host).of_cluster(cluster.0)).await?;
-        all.into_iter().map(|host| host.record).find(|host| host.id == host_id)
+        let all = inventory.records().stream::<HostRecord>(Filter::all(Kind::Host).of_cluster(cluster.0));
+        let found = all.try_filter(|host| std::future::ready(host.record.id == host_id));
+        std::pin::pin!(found).try_next().await?.map(|host| host.record)
     };
     let host = host.ok_or_else(|| {
         Refusal::not_found(format!("failed to get host {host_id} in cluster {cluster}: record not found"))

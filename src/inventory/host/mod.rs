@@ -39,4 +39,5 @@ pub use stage::{ChosenRole, HostRole, HostStage, LogsState};
 pub use status::{HostKind, HostStatus, MediaStatus};
 pub use steps::{PostStepAction, Step, StepReply, StepType, Steps};
 pub use validation::{Validation, ValidationStatus};
-pub use view::{Shown, views_of_cluster};
+pub use view::Shown;
+pub(crate) use view::views_of_cluster;

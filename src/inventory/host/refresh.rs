@@ -79,21 +79,15 @@ fn is_overdue(host: &HostRecord, settings: &Settings, journal: &Journal) -> bool
     counts && !is_disconnected && !is_connected(host, settings, journal.now())
 }
 
-/// Hosts as somebody may see them: those that were silent for too long are moved first.
+/// A host as clients see it: one that was silent for too long is moved first. `None` if it is deleted just now.
 pub(super) async fn up_to_date(
     inventory: &Inventory,
-    hosts: Vec<Stored<HostRecord>>,
-) -> Result<Vec<HostRecord>, Refusal> {
-    let now = Journal::of_time();
-    let mut all = Vec::with_capacity(hosts.len());
-    for host in hosts {
-        if !is_overdue(&host.record, inventory.settings(), &now) {
-            all.push(host.record);
-        } else if let Some(host) = move_overdue(inventory, &host.record).await? {
-            all.push(host);
-        }
+    host: HostRecord,
+) -> Result<Option<HostRecord>, Refusal> {
+    if is_overdue(&host, inventory.settings(), &Journal::of_time()) {
+        return move_overdue(inventory, &host).await;
     }
-    Ok(all)
+    Ok(Some(host))
 }
 
 /// Moves a host that was silent, unless it is heard of just now. Nothing if it is deleted just now.

@@ -1,6 +1,8 @@
 //! How hosts are shown.
 
 use chrono::Utc;
+use futures_util::stream::BoxStream;
+use futures_util::{StreamExt, TryStreamExt};
 
 use super::model::{Host, HostProgress};
 use super::record::HostRecord;
@@ -94,22 +96,29 @@ fn labels(labels: &std::collections::BTreeMap<String, String>) -> String {
     if labels.is_empty() { String::new() } else { serde_json::to_string(labels).unwrap_or_default() }
 }
 
-/// The hosts that a filter names, as somebody may see them.
-pub(super) async fn list(inventory: &Inventory, filter: Filter) -> Result<Vec<HostRecord>, Refusal> {
-    let hosts = inventory.records().list::<HostRecord>(filter).await?;
-    up_to_date(inventory, hosts).await
+/// The hosts that a filter names, as clients see them.
+pub(crate) fn views(
+    inventory: &Inventory,
+    filter: Filter,
+    shown: Shown,
+) -> BoxStream<'static, Result<Host, Refusal>> {
+    let inventory = inventory.clone();
+    let hosts = inventory.records().stream::<HostRecord>(filter).map_err(Refusal::from);
+    let views = hosts.try_filter_map(move |host| {
+        let inventory = inventory.clone();
+        async move {
+            let host = up_to_date(&inventory, host.record).await?;
+            Ok(host.map(|host| Host::of(host, shown, inventory.settings())))
+        }
+    });
+    views.boxed()
 }
 
 /// The hosts of a cluster.
-///
-/// # Errors
-///
-/// When the database fails.
-pub async fn views_of_cluster(
+pub(crate) fn views_of_cluster(
     inventory: &Inventory,
     cluster: ClusterId,
     shown: Shown,
-) -> Result<Vec<Host>, Refusal> {
-    let hosts = list(inventory, Filter::all(Kind::Host).of_cluster(cluster.0)).await?;
-    Ok(hosts.into_iter().map(|host| Host::of(host, shown, inventory.settings())).collect())
+) -> BoxStream<'static, Result<Host, Refusal>> {
+    views(inventory, Filter::all(Kind::Host).of_cluster(cluster.0), shown)
 }

@@ -1,5 +1,7 @@
 //! Whether a machine that boots over the network shall boot the discovery image, or what is on its disk.
 
+use futures_util::TryStreamExt;
+
 use crate::inventory::host::{HostRecord, HostStage, HostStatus};
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::store::{Filter, Kind, Stored};
@@ -12,18 +14,18 @@ impl Inventory {
     /// beyond discovery.
     pub(super) async fn require_discovery(&self, infra_env: InfraEnvId, mac: &str) -> Result<(), Refusal> {
         let mac = mac.to_ascii_lowercase().replace('-', ":");
-        let hosts: Vec<Stored<HostRecord>> =
-            self.records().list(Filter::all(Kind::Host).within(infra_env.0)).await?;
         let has_mac = |host: &HostRecord| host.findings.inventory.to_ascii_lowercase().contains(&mac);
-        let mut hosts = hosts.into_iter().map(|stored| stored.record).filter(has_mac);
-        match hosts.find(is_beyond_discovery) {
-            None => Ok(()),
-            Some(host) => Err(Refusal::not_found(format!(
-                "IPXE booting skipped. Host {} is in status {} and boots from its disk",
-                host.id,
-                host.status.as_str()
-            ))),
+        let mut hosts = self.records().stream::<HostRecord>(Filter::all(Kind::Host).within(infra_env.0));
+        while let Some(Stored { record: host, .. }) = hosts.try_next().await? {
+            if is_beyond_discovery(&host) && has_mac(&host) {
+                return Err(Refusal::not_found(format!(
+                    "IPXE booting skipped. Host {} is in status {} and boots from its disk",
+                    host.id,
+                    host.status.as_str()
+                )));
+            }
         }
+        Ok(())
     }
 }
 

@@ -19,6 +19,8 @@ mod urls;
 mod view;
 
 use axum::http::StatusCode;
+use futures_util::stream::BoxStream;
+use futures_util::{StreamExt, TryStreamExt};
 
 pub use download::{File, FileName, IpxeScript};
 pub use model::{
@@ -57,24 +59,24 @@ impl Inventory {
         Ok(self.stored_infra_env(id).await?.record.view(self.settings()))
     }
 
-    /// All infra-envs, those of a cluster, or those of an owner.
-    ///
-    /// # Errors
-    ///
-    /// When the database fails.
-    pub async fn infra_envs(
+    /// All infra-envs, those of a cluster, or those of an owner, one after the other.
+    pub fn infra_envs(
         &self,
         cluster: Option<ClusterId>,
-        owner: Option<&str>,
-    ) -> Result<Vec<InfraEnv>, Refusal> {
+        owner: Option<String>,
+    ) -> BoxStream<'static, Result<InfraEnv, Refusal>> {
         let mut filter = Filter::all(Kind::InfraEnv);
         if let Some(cluster) = cluster {
             filter = filter.of_cluster(cluster.0);
         }
-        let records: Vec<Stored<InfraEnvRecord>> = self.records().list(filter).await?;
-        let is_owners = |record: &InfraEnvRecord| owner.is_none_or(|owner| owner == record.user_name);
-        let records = records.into_iter().map(|stored| stored.record).filter(is_owners);
-        Ok(records.map(|record| record.view(self.settings())).collect())
+        let inventory = self.clone();
+        let records = self.records().stream::<InfraEnvRecord>(filter).map_err(Refusal::from);
+        let views = records.try_filter_map(move |stored| {
+            let is_owners = owner.as_ref().is_none_or(|owner| *owner == stored.record.user_name);
+            let view = is_owners.then(|| stored.record.view(inventory.settings()));
+            std::future::ready(Ok(view))
+        });
+        views.boxed()
     }
 
     /// Takes an infra-env away.
@@ -89,7 +91,7 @@ impl Inventory {
             .change(|| async {
                 let mut change = Change::new();
                 let stored = self.stored_infra_env(id).await?;
-                let count = self.records().store().list(hosts).await?.len();
+                let count = self.records().store().count(hosts).await?;
                 if count > 0 {
                     return Err(Refusal::bad(format!(
                         "failed to deregister infraEnv {id}, {count} hosts are still associated"

@@ -11,6 +11,7 @@ use crate::images::ImageType;
 use crate::inventory::auth::{Caller, Files, Initrd, Lister, Operation, User, WholeService, operation};
 use crate::inventory::error::{Refusals, Reply};
 use crate::inventory::id::InfraEnvId;
+use crate::inventory::list::json_list;
 use crate::inventory::request::{Body, Query};
 use crate::inventory::{Inventory, Refusal};
 
@@ -65,9 +66,9 @@ async fn list(
     _caller: Caller<Lister, WholeService>,
     query: Query,
     State(inventory): State<Inventory>,
-) -> Answer<Vec<InfraEnv>> {
-    let found = inventory.infra_envs(query.id("cluster_id")?, query.text("owner")).await?;
-    Ok(Reply(StatusCode::OK, found))
+) -> Result<Response, Refusal> {
+    let owner = query.text("owner").map(str::to_owned);
+    json_list(inventory.infra_envs(query.id("cluster_id")?, owner)).await
 }
 
 /// An infra-env

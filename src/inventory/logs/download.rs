@@ -79,7 +79,8 @@ pub(super) async fn download(
 async fn all(inventory: &Inventory, cluster: &ClusterRecord) -> Result<Response, Refusal> {
     let mut files = vec![controller(cluster)?];
     let filter = Filter::all(Kind::Host).of_cluster(cluster.id.0);
-    for host in inventory.records().list::<HostRecord>(filter).await? {
+    let mut hosts = inventory.records().stream::<HostRecord>(filter);
+    while let Some(host) = hosts.try_next().await? {
         files.push(named(cluster, &host.record)?);
     }
     let store = inventory.files().clone();

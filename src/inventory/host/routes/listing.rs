@@ -1,16 +1,18 @@
 //! Lists of hosts.
 
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::response::Response;
+use futures_util::TryStreamExt;
 
 use super::super::model::Host;
 use super::super::stage::HostRole;
 use super::super::status::HostStatus;
-use super::super::view::{Shown, list, views_of_cluster};
+use super::super::view::{Shown, views, views_of_cluster};
 use crate::inventory::auth::{Caller, Operation, UserOrAgent, operation};
-use crate::inventory::error::{Refusals, Reply};
+use crate::inventory::error::Refusals;
 use crate::inventory::id::{ClusterId, InfraEnvId};
 use crate::inventory::infra_env::InfraEnvRecord;
+use crate::inventory::list::json_list;
 use crate::inventory::request::Query;
 use crate::inventory::store::{Filter, Kind};
 use crate::inventory::{Inventory, Refusal};
@@ -31,12 +33,10 @@ pub(super) fn routes() -> Vec<Operation> {
 async fn list_hosts(
     Caller { target: id, .. }: Caller<UserOrAgent, InfraEnvId>,
     State(inventory): State<Inventory>,
-) -> Result<Reply<Vec<Host>>, Refusal> {
+) -> Result<Response, Refusal> {
     let found = inventory.records().find::<InfraEnvRecord>(None, id.0).await?;
     found.ok_or_else(|| Refusal::not_found("record not found"))?;
-    let hosts = list(&inventory, Filter::all(Kind::Host).within(id.0)).await?;
-    let shown = hosts.into_iter().map(|host| Host::of(host, Shown::InFull, inventory.settings()));
-    Ok(Reply(StatusCode::OK, shown.collect()))
+    json_list(views(&inventory, Filter::all(Kind::Host).within(id.0), Shown::InFull)).await
 }
 
 /// The hosts of a cluster
@@ -58,7 +58,7 @@ async fn list_cluster_hosts(
     Caller { target: id, .. }: Caller<UserOrAgent, ClusterId>,
     query: Query,
     State(inventory): State<Inventory>,
-) -> Result<Reply<Vec<Host>>, Refusal> {
+) -> Result<Response, Refusal> {
     const ROLES: [(&str, HostRole); 4] = [
         ("master", HostRole::Master),
         ("arbiter", HostRole::Arbiter),
@@ -69,17 +69,19 @@ async fn list_cluster_hosts(
     let statuses: Vec<_> = HostStatus::ALL.iter().map(|status| (status.as_str(), *status)).collect();
     let status = query.choice("status", &statuses)?;
     let (with_inventory, with_connectivity) = (query.flag("with-inventory"), query.flag("with-connectivity"));
-    let mut hosts = views_of_cluster(&inventory, id, Shown::AsKept).await?;
-    hosts.retain(|host| {
+    let is_asked_for = move |host: &Host| {
         role.is_none_or(|role| host.role == role) && status.is_none_or(|status| host.status == status)
-    });
-    for host in &mut hosts {
+    };
+    let hosts = views_of_cluster(&inventory, id, Shown::AsKept);
+    let hosts = hosts.try_filter(move |host| std::future::ready(is_asked_for(host)));
+    json_list(hosts.map_ok(move |mut host| {
         if !with_inventory {
             host.inventory.clear();
         }
         if !with_connectivity {
             host.connectivity.clear();
         }
-    }
-    Ok(Reply(StatusCode::OK, hosts))
+        host
+    }))
+    .await
 }

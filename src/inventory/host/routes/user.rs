@@ -43,7 +43,7 @@ async fn get_host(
     State(inventory): State<Inventory>,
 ) -> Result<Reply<Host>, Refusal> {
     let found = place.find(inventory.records()).await?;
-    let host = up_to_date(&inventory, vec![found]).await?.pop();
+    let host = up_to_date(&inventory, found.record).await?;
     // It was there a moment ago.
     let host = host.ok_or_else(|| Refusal::not_found("record not found"))?;
     Ok(Reply(StatusCode::OK, Host::of(host, Shown::InFull, inventory.settings())))

@@ -6,7 +6,7 @@ use sqlx::{AnyPool, AssertSqlSafe, Row as _};
 use uuid::Uuid;
 
 use super::{AnyQuery, Dialect};
-use crate::inventory::event::{Category, Event, EventPage, EventQuery, Severity};
+use crate::inventory::event::{Category, Event, EventPage, EventPosition, EventQuery, Severity};
 use crate::inventory::id::{ClusterId, HostId, InfraEnvId};
 
 /// PostgreSQL has no NUL in texts. What clients sent may be quoted in a message, which is told nevertheless.
@@ -117,7 +117,12 @@ impl Conditions {
         if !query.severities.is_empty() {
             self.and_one_of_ours("severity", query.severities.iter().map(|one| one.as_str()));
         }
-        let order = if query.descending { "DESC" } else { "ASC" };
+        let (order, beyond) = if query.descending { ("DESC", "<") } else { ("ASC", ">") };
+        if let Some(after) = query.after {
+            let id = self.value(after.id.to_string());
+            // A number of ours, which may be in a statement.
+            self.and(&format!("(event_time, id) {beyond} ({}, {id})", after.micros));
+        }
         let most = i64::try_from(query.limit.unwrap_or(u64::MAX)).unwrap_or(i64::MAX);
         let skipped = i64::try_from(query.offset).unwrap_or(i64::MAX);
         let bound = self.values.len();
@@ -126,7 +131,7 @@ impl Conditions {
             bound.saturating_add(1),
             bound.saturating_add(2)
         );
-        let start = "SELECT event_time, name, severity, category, cluster_id, host_id, infra_env_id, \
+        let start = "SELECT id, event_time, name, severity, category, cluster_id, host_id, infra_env_id, \
                      request_id, message, props FROM events";
         self.query(start, &end).bind(most).bind(skipped)
     }
@@ -186,6 +191,10 @@ pub(super) async fn find(
     query: &EventQuery,
 ) -> Result<EventPage, sqlx::Error> {
     let conditions = Conditions::of(query, dialect);
+    if query.after.is_some() {
+        let rows = conditions.page(query).fetch_all(pool).await?;
+        return page_of(&rows, EventPage::default());
+    }
     let mut page = EventPage::default();
     // The events and their number are those of one moment.
     let mut transaction = match dialect {
@@ -205,10 +214,22 @@ pub(super) async fn find(
     }
     if query.limit != Some(0) && query.offset < page.count {
         let rows = conditions.page(query).fetch_all(&mut *transaction).await?;
-        page.events = rows.iter().map(event).collect::<Result<_, _>>()?;
+        page = page_of(&rows, page)?;
     }
     transaction.commit().await?;
     Ok(page)
+}
+
+/// A page with its events.
+fn page_of(rows: &[AnyRow], page: EventPage) -> Result<EventPage, sqlx::Error> {
+    let events = rows.iter().map(event).collect::<Result<_, _>>()?;
+    Ok(EventPage { events, last: rows.last().map(position).transpose()?, ..page })
+}
+
+fn position(row: &AnyRow) -> Result<EventPosition, sqlx::Error> {
+    let id: String = row.try_get("id")?;
+    let id = id.parse().map_err(|_| decode_error("id", &id))?;
+    Ok(EventPosition { micros: row.try_get("event_time")?, id })
 }
 
 fn decode_error(what: &str, found: &str) -> sqlx::Error {

@@ -127,8 +127,9 @@ impl SqlStore {
         let options = pool().idle_timeout(None).max_lifetime(None).after_connect(|connection, _| {
             Box::pin(async move {
                 connection.execute(Dialect::Sqlite.session()).await?;
-                // Only the writer writes.
-                connection.execute("PRAGMA query_only = ON").await?;
+                // Only the writer writes. Each connection has a cache of its own, which documents would fill for nothing: the
+                // system has the file in memory.
+                connection.execute("PRAGMA query_only = ON; PRAGMA cache_size = -512").await?;
                 Ok(())
             })
         });
