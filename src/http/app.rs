@@ -3,7 +3,7 @@
 use std::any::Any;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::Request;
 use axum::http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, Uri, Version, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
@@ -86,11 +86,14 @@ async fn ask_to_pack(mut request: Request, next: Next) -> Response {
     }
     let is_head = request.method() == Method::HEAD;
     let response = next.run(request).await;
-    if !is_head {
+    let is_json =
+        is_document(response.status(), response.version(), response.headers(), response.extensions());
+    if !is_head || !is_json {
         return response;
     }
-    let is_packed = takes_gzip && would_be_packed(&response);
-    if !is_packed && response.headers().contains_key(header::CONTENT_LENGTH) {
+    let len = known_len(&response);
+    let is_packed = takes_gzip && len.is_none_or(|len| len >= MIN_PACKED);
+    if !is_packed && len.is_some() {
         return response;
     }
     let (mut parts, _) = response.into_parts();
@@ -116,14 +119,12 @@ fn is_zero(quality: &str) -> bool {
     quality.parse().is_ok_and(|quality: f32| quality <= 0.0)
 }
 
-/// Whether the answer to a GET that begins like this one is packed.
-fn would_be_packed(response: &Response) -> bool {
-    let headers = response.headers();
-    // A long list has no length.
-    let len =
-        headers.get(header::CONTENT_LENGTH).map(|len| len.to_str().ok().and_then(|len| len.parse().ok()));
-    len.is_none_or(|len: Option<u64>| len.is_some_and(|len| len >= MIN_PACKED))
-        && is_document(response.status(), response.version(), headers, response.extensions())
+/// The length of the body of the GET, as far as the answer to a HEAD shows it. A long list has none.
+fn known_len(response: &Response) -> Option<u64> {
+    let header = response.headers().get(header::CONTENT_LENGTH);
+    let header = header.and_then(|len| len.to_str().ok()?.parse().ok());
+    // The body may be gone already, and no JSON is empty.
+    header.or_else(|| response.body().size_hint().exact().filter(|len| *len > 0))
 }
 
 /// Files go as they are: most are packed already, and who fetches one wants to know its length.
