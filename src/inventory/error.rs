@@ -93,6 +93,11 @@ impl Refusal {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, reason)
     }
 
+    /// A disk has no room for what the request writes. `what` names what is on that disk.
+    pub fn insufficient_storage(what: &str) -> Self {
+        Self::new(StatusCode::INSUFFICIENT_STORAGE, format!("no space left on the disk of {what}"))
+    }
+
     /// The request does not come as far as an operation.
     pub fn at_gate(status: StatusCode, message: impl Into<String>) -> Self {
         Self { status, shape: Shape::Gate, reason: message.into(), findings: Vec::new(), retry_at: None }
@@ -139,6 +144,7 @@ impl From<StoreError> for Refusal {
             StoreError::Silent { .. } | StoreError::Unreachable { .. } | StoreError::Closed => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "the database does not answer; try again")
             }
+            StoreError::Full { .. } => Self::insufficient_storage("the database"),
             _ => Self::internal("the database failed"),
         }
     }
@@ -241,10 +247,16 @@ pub(crate) enum Refusals {
     /// What is there is in no state for it.
     #[response(status = 409)]
     Conflict(OperationError),
+    /// The request would exceed a limit of the service.
+    #[response(status = 413)]
+    TooLarge(EitherError),
     /// The service is at fault.
     #[response(status = 500)]
     Internal(OperationError),
     /// The service cannot do it now; the same request may be sent again.
     #[response(status = 503)]
     Unavailable(OperationError),
+    /// A disk of the service is full.
+    #[response(status = 507)]
+    InsufficientStorage(OperationError),
 }

@@ -3,9 +3,12 @@
 //! They are in a directory, or in a bucket that several replicas share. A file is there as a whole or not at all; who reads
 //! one while it is replaced reads the old one to its end.
 
+mod parts;
+
 use std::error::Error;
 use std::fmt;
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, File};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -165,10 +168,30 @@ pub enum FileError {
     },
 }
 
+impl FileError {
+    /// Whether the disk is full, or a quota is used up.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        let mut cause: Option<&(dyn Error + 'static)> = Some(self);
+        while let Some(error) = cause {
+            let io = error.downcast_ref::<io::Error>();
+            if io.is_some_and(|io| matches!(io.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)) {
+                return true;
+            }
+            // The source of such an error would be that of the error in it.
+            let inner = io.and_then(io::Error::get_ref).map(|inner| inner as &(dyn Error + 'static));
+            cause = inner.or_else(|| error.source());
+        }
+        false
+    }
+}
+
 /// Where files are kept. Clones are the same place.
 #[derive(Clone, Debug)]
 pub struct FileStore {
     objects: Arc<dyn ObjectStore>,
+    /// Tells other processes that parts in the directory may be of uploads that are under way.
+    _in_use: Option<Arc<File>>,
 }
 
 /// What is known of a file without reading it.
@@ -200,8 +223,8 @@ impl FileStore {
     /// A store in a directory, or, for `s3://BUCKET/PREFIX`, in a bucket: with the credentials of the variables `AWS_*`,
     /// at `S3_ENDPOINT_URL` if that is set, and with the certificates of `SSL_CERT_FILE` in the place of the system's.
     ///
-    /// An upload that is given up leaves its parts in a bucket if the process dies; a rule of the bucket should end
-    /// incomplete uploads.
+    /// If the process is killed during an upload, its parts stay in the bucket: a lifecycle rule of the bucket should remove
+    /// incomplete multipart uploads.
     ///
     /// # Errors
     ///
@@ -214,7 +237,7 @@ impl FileStore {
         }
     }
 
-    /// A store in a directory, which is made if there is none.
+    /// A store in a directory, which is made if there is none. Parts of uploads that a killed process left are removed.
     ///
     /// # Errors
     ///
@@ -223,11 +246,12 @@ impl FileStore {
         let failed = |source| FileError::Directory { path: directory.to_owned(), source };
         // Logs and manifests may have secrets in them.
         DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
+        let in_use = parts::take(directory).map_err(failed)?;
         let place = || directory.display().to_string();
         let objects = LocalFileSystem::new_with_prefix(directory)
             .map_err(|source| FileError::Open { place: place(), source: source.into() })?
             .with_fsync(true);
-        Ok(Self { objects: Arc::new(objects) })
+        Ok(Self { objects: Arc::new(objects), _in_use: Some(Arc::new(in_use)) })
     }
 
     fn in_bucket(place: &str) -> Result<Self, FileError> {
@@ -240,10 +264,10 @@ impl FileStore {
         let objects = bucket::from_env(bucket).with_retry(retry).build().map_err(failed)?;
         let prefix = prefix.trim_matches('/');
         if prefix.is_empty() {
-            return Ok(Self { objects: Arc::new(objects) });
+            return Ok(Self { objects: Arc::new(objects), _in_use: None });
         }
         let prefix = FilePath::of(prefix.split('/'))?.to_object();
-        Ok(Self { objects: Arc::new(PrefixStore::new(objects, prefix)) })
+        Ok(Self { objects: Arc::new(PrefixStore::new(objects, prefix)), _in_use: None })
     }
 
     /// Writes a file, in place of the one that was there, and gives its length. Whatever fails, nothing half written is
@@ -263,18 +287,15 @@ impl FileStore {
     {
         let mut writer = BufWriter::with_capacity(Arc::clone(&self.objects), path.to_object(), PART_LEN)
             .with_max_concurrency(MOST_PARTS_AT_ONCE);
-        match fill(&mut writer, path, content, most).await {
-            Ok(len) => {
-                writer.shutdown().await.map_err(failed(path, "written"))?;
-                Ok(len)
-            }
-            Err(error) => {
-                if let Err(error) = writer.abort().await {
-                    tracing::warn!(%path, %error, "an upload cannot be taken back");
-                }
-                Err(error)
-            }
+        let filled = fill(&mut writer, path, content, most).await;
+        if filled.is_err()
+            && let Err(error) = writer.abort().await
+        {
+            tracing::warn!(%path, %error, "an upload cannot be taken back");
         }
+        let len = filled?;
+        writer.shutdown().await.map_err(failed(path, "written"))?;
+        Ok(len)
     }
 
     /// Opens a file, if there is one.

@@ -17,6 +17,7 @@ mod cross_site;
 mod demo;
 mod downloads;
 mod files;
+mod full_disk;
 mod generated;
 mod help;
 mod hostile;

@@ -62,7 +62,7 @@ pub(crate) fn require_file(path: impl Into<PathBuf>) -> Option<PathBuf> {
     Some(path)
 }
 
-fn missing(what: &str) {
+pub(crate) fn missing(what: &str) {
     assert_ne!(env::var("KINDLING_REQUIRE_TOOLS").as_deref(), Ok("1"), "{what}, but required");
     eprintln!("SKIPPED: {what}");
 }

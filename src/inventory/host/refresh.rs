@@ -3,6 +3,8 @@
 //! Only hosts that nobody installs come here. A host that was silent for too long is moved when somebody looks at it: who
 //! cannot see the difference does not need it.
 
+use axum::http::StatusCode;
+
 use super::journal::Journal;
 use super::record::HostRecord;
 use super::status::HostStatus;
@@ -84,10 +86,19 @@ pub(super) async fn up_to_date(
     inventory: &Inventory,
     host: HostRecord,
 ) -> Result<Option<HostRecord>, Refusal> {
-    if is_overdue(&host, inventory.settings(), &Journal::of_time()) {
-        return move_overdue(inventory, &host).await;
+    let mut journal = Journal::of_time();
+    if !is_overdue(&host, inventory.settings(), &journal) {
+        return Ok(Some(host));
     }
-    Ok(Some(host))
+    match move_overdue(inventory, &host).await {
+        // It is shown as it will be once there is space to store that.
+        Err(refusal) if refusal.status() == StatusCode::INSUFFICIENT_STORAGE => {
+            let mut host = host;
+            refresh(&mut host, inventory.settings(), &mut journal);
+            Ok(Some(host))
+        }
+        moved => moved,
+    }
 }
 
 /// Moves a host that was silent, unless it is heard of just now. Nothing if it is deleted just now.

@@ -60,6 +60,9 @@ async fn until_done(deletion: impl Future<Output = Result<(), FileError>> + Send
 impl From<FileError> for Refusal {
     fn from(error: FileError) -> Self {
         tracing::error!(error = &error as &dyn std::error::Error, "files cannot be kept");
+        if error.is_full() {
+            return Self::insufficient_storage("uploaded files");
+        }
         Self::internal("files cannot be kept or read; the log of the service says why")
     }
 }

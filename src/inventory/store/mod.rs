@@ -264,6 +264,14 @@ pub enum StoreError {
         /// Why it failed; several changes may fail for one reason.
         source: Arc<sqlx::Error>,
     },
+    /// The disk of the database is full.
+    #[error("no space left on the disk of the database while {doing}")]
+    Full {
+        /// What was being done.
+        doing: &'static str,
+        /// What the database said; several changes may fail for one reason.
+        source: Arc<sqlx::Error>,
+    },
     /// The database is not there, or went away.
     #[error("the database could not be reached while {doing}")]
     Unreachable {

@@ -237,9 +237,16 @@ fn failed(doing: &'static str, error: impl Into<Arc<sqlx::Error>>) -> StoreError
     match &*source {
         sqlx::Error::PoolClosed => StoreError::Closed,
         error if state(error).as_deref() == Some("55P03") => StoreError::Contended,
+        error if is_full(error) => StoreError::Full { doing, source },
         error if is_away(error) => StoreError::Unreachable { doing, source },
         _ => StoreError::Statement { doing, source },
     }
+}
+
+/// Whether the disk of a database is full: SQLITE_FULL, a shared-memory file that SQLite cannot enlarge, or disk_full of
+/// PostgreSQL.
+fn is_full(error: &sqlx::Error) -> bool {
+    state(error).is_some_and(|state| ["13", "4874", "53100"].contains(&&*state))
 }
 
 /// Whether a database is not there, or goes: the same may well succeed when it is there again.
@@ -391,6 +398,9 @@ mod tests {
             assert!(matches!(of(Coded(code)), StoreError::Unreachable { .. }), "{code}");
         }
         assert!(matches!(of(Coded("55P03")), StoreError::Contended));
+        for code in ["13", "4874", "53100"] {
+            assert!(matches!(of(Coded(code)), StoreError::Full { .. }), "{code}");
+        }
         // Errors of SQLite are numbers.
         for code in ["42P01", "57014", "10", "8"] {
             assert!(matches!(of(Coded(code)), StoreError::Statement { .. }), "{code}");

@@ -123,7 +123,15 @@ impl Task {
             let outcome = apply(&mut savepoint, Dialect::Sqlite, &waiting.change).await;
             match outcome {
                 Ok(Outcome::Done) => savepoint.commit().await?,
-                _ => savepoint.rollback().await?,
+                Ok(_) => savepoint.rollback().await?,
+                // SQLite may have rolled all of it back, as on a full disk: then there is no savepoint.
+                Err(error) => {
+                    if savepoint.rollback().await.is_err() {
+                        return Err(error);
+                    }
+                    outcomes.push(Err(error));
+                    continue;
+                }
             }
             outcomes.push(outcome);
         }
