@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Result;
-use clap::Args;
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
 
 use crate::cli::duration;
 use crate::inventory::files::FileStore;
@@ -39,6 +39,19 @@ pub(super) struct Database {
     /// The name of the database
     #[arg(long, env = "DB_NAME", value_name = "NAME")]
     db_name: Option<String>,
+    /// Whether connections to the host are encrypted, and how far it is verified, as in libpq. Only verify-full protects
+    /// against a server that pretends to be the database [default: prefer]
+    #[arg(
+        long,
+        env = "DB_SSLMODE",
+        value_name = "MODE",
+        requires = "db_host",
+        conflicts_with = "database_url"
+    )]
+    db_sslmode: Option<SslMode>,
+    /// File with the CA certificates, in PEM, that verify-ca and verify-full accept in addition to public CAs
+    #[arg(long, env = "DB_SSLROOTCERT", value_name = "FILE", requires = "db_sslmode")]
+    db_sslrootcert: Option<PathBuf>,
     /// How long clusters and hosts are kept that were deleted, and events of what is gone
     #[arg(
         long,
@@ -48,6 +61,36 @@ pub(super) struct Database {
         value_parser = duration::parse
     )]
     deleted_unregistered_after: Duration,
+}
+
+/// The modes of libpq.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum SslMode {
+    /// Never encrypted
+    Disable,
+    /// Encrypted only if the server insists
+    Allow,
+    /// Encrypted if the server supports it
+    Prefer,
+    /// Always encrypted; the server is not verified
+    Require,
+    /// The server's certificate must be from a trusted CA
+    VerifyCa,
+    /// It must also be valid for the host
+    VerifyFull,
+}
+
+impl SslMode {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Disable => "disable",
+            Self::Allow => "allow",
+            Self::Prefer => "prefer",
+            Self::Require => "require",
+            Self::VerifyCa => "verify-ca",
+            Self::VerifyFull => "verify-full",
+        }
+    }
 }
 
 pub(in crate::cli) fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
@@ -61,6 +104,16 @@ impl Database {
     }
 
     pub(super) async fn open(&self) -> Result<SqlStore> {
+        if self.db_sslmode == Some(SslMode::VerifyCa) && self.db_sslrootcert.is_none() {
+            bail!(
+                "DB_SSLMODE verify-ca accepts any server with a public certificate: set DB_SSLROOTCERT, or use verify-full"
+            );
+        }
+        if let Some(file) = &self.db_sslrootcert {
+            // The driver would report a missing file as a database that cannot be reached.
+            std::fs::metadata(file)
+                .with_context(|| format!("reading {} (DB_SSLROOTCERT)", file.display()))?;
+        }
         if let Some(url) = self.url() {
             return Ok(SqlStore::open(url.reveal()).await?);
         }
@@ -94,7 +147,28 @@ impl Database {
         let host = if host.contains(':') { format!("[{host}]") } else { escaped(host) };
         url.push_str(&format!("{host}:{}/", self.db_port));
         url.push_str(&escaped(self.db_name.as_deref().unwrap_or_default()));
+        let parameters = self.parameters();
+        if !parameters.is_empty() {
+            url.push('?');
+            url.push_str(&parameters.join("&"));
+        }
         Some(Secret::new(url))
+    }
+
+    /// The query of the URL.
+    fn parameters(&self) -> Vec<String> {
+        let mut parameters = Vec::new();
+        // The name that certificates are verified for would have the brackets too.
+        if let Some(host) = self.db_host.as_deref().filter(|host| host.contains(':')) {
+            parameters.push(format!("host={}", escaped(host)));
+        }
+        if let Some(mode) = self.db_sslmode {
+            parameters.push(format!("sslmode={}", mode.as_str()));
+        }
+        if let Some(file) = &self.db_sslrootcert {
+            parameters.push(format!("sslrootcert={}", escaped(&file.to_string_lossy())));
+        }
+        parameters
     }
 }
 
@@ -135,6 +209,25 @@ mod tests {
         assert_eq!(url(&["--database-url", "sqlite:p@ss"]).unwrap(), "sqlite:p@ss");
         let parts = ["--db-host", "db", "--db-user", "a/b", "--db-pass", "p@ss: ü", "--db-name", "installer"];
         assert_eq!(url(&parts).unwrap(), "postgres://a%2Fb:p%40ss%3A%20%C3%BC@db:5432/installer");
-        assert_eq!(url(&["--db-host", "::1", "--db-port", "1"]).unwrap(), "postgres://[::1]:1/");
+        assert_eq!(url(&["--db-host", "::1", "--db-port", "1"]).unwrap(), "postgres://[::1]:1/?host=%3A%3A1");
+        let tls = ["--db-host", "db", "--db-sslmode", "verify-full", "--db-sslrootcert", "a&b/ca.pem"];
+        let expected = "postgres://db:5432/?sslmode=verify-full&sslrootcert=a%26b%2Fca.pem";
+        assert_eq!(url(&tls).unwrap(), expected);
+    }
+
+    #[test]
+    fn rejects_modes_of_tls_that_would_have_no_effect() {
+        for line in [
+            ["--db-sslmode", "require"].as_slice(),
+            &["--database-url", "postgres://db/x", "--db-sslmode", "require"],
+            &["--db-host", "db", "--db-sslmode", "on"],
+            &["--db-host", "db", "--db-sslrootcert", "ca.pem"],
+        ] {
+            Command::try_parse_from(["test"].iter().chain(line)).unwrap_err();
+        }
+        for mode in SslMode::value_variants() {
+            let name = mode.to_possible_value().unwrap();
+            assert_eq!(name.get_name(), mode.as_str());
+        }
     }
 }

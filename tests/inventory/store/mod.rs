@@ -7,6 +7,7 @@ mod model;
 mod opening;
 mod paging;
 mod records;
+mod tls;
 
 use std::env;
 use std::process::{Command, Stdio};

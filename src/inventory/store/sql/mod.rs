@@ -17,13 +17,14 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use sqlx::any::AnyPoolOptions;
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
+use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use sqlx::{Any, AnyConnection, AnyPool, Connection, Executor, SqlSafeStr};
 use uuid::Uuid;
 
 use super::{Changes, Filter, Key, Kind, Outcome, Position, Row, RowPage, Store, StoreError};
 use crate::inventory::event::{EventPage, EventQuery};
 use apply::{Prepared, apply};
-use place::{OwnedFile, Place, without_password};
+use place::{OwnedFile, Place, with_sslmode, without_password};
 use writer::Writer;
 
 /// The tables, in the steps in which they came to be.
@@ -139,9 +140,27 @@ impl SqlStore {
         Ok(Self { pool, backend: Backend::Sqlite { writer, file } })
     }
 
+    /// Two modes of `sslmode` leave it to the server whether connections are encrypted. As libpq does, the other way is tried
+    /// if the server refuses a client for the first one.
     async fn open_postgres(url: &str) -> Result<Self, StoreError> {
         let name = without_password(url);
-        let connection = open_tables(&name, url, Dialect::Postgres).await?;
+        let failed = |source| StoreError::Open { database: name.clone(), source };
+        let [first, second] = match url.parse::<PgConnectOptions>().map_err(failed)?.get_ssl_mode() {
+            PgSslMode::Allow => [Some("disable"), Some("require")],
+            PgSslMode::Prefer => [Some("prefer"), Some("disable")],
+            _ => [None, None],
+        };
+        let opened = Self::open_server(&name, &with_sslmode(url, first)).await;
+        match opened {
+            Err(StoreError::Open { source, .. }) if second.is_some() && is_refused(&source) => {
+                Self::open_server(&name, &with_sslmode(url, second)).await
+            }
+            opened => opened,
+        }
+    }
+
+    async fn open_server(name: &str, url: &str) -> Result<Self, StoreError> {
+        let connection = open_tables(name, url, Dialect::Postgres).await?;
         let _ = connection.close().await;
         let options = pool().after_connect(|connection, _| {
             Box::pin(async move { connection.execute(Dialect::Postgres.session()).await.map(drop) })
@@ -154,8 +173,8 @@ impl SqlStore {
                 Ok(true)
             })
         });
-        let pool =
-            options.connect(url).await.map_err(|source| StoreError::Open { database: name, source })?;
+        let failed = |source| StoreError::Open { database: name.to_owned(), source };
+        let pool = options.connect(url).await.map_err(failed)?;
         Ok(Self { pool, backend: Backend::Postgres })
     }
 
@@ -265,6 +284,11 @@ fn is_away(error: &sqlx::Error) -> bool {
 /// The code of an error of the database.
 fn state(error: &sqlx::Error) -> Option<std::borrow::Cow<'_, str>> {
     error.as_database_error().and_then(sqlx::error::DatabaseError::code)
+}
+
+/// Whether PostgreSQL does not let a client in, which may depend on whether its connection is encrypted.
+fn is_refused(error: &sqlx::Error) -> bool {
+    state(error).is_some_and(|state| state == "28000")
 }
 
 /// Whether PostgreSQL gave up a transaction in favour of another.

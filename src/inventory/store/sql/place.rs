@@ -70,6 +70,14 @@ fn decoded(text: &str) -> Option<PathBuf> {
     (!bytes.contains(&0)).then(|| std::ffi::OsString::from_vec(bytes).into())
 }
 
+/// The URL of a server with another mode of TLS, if one is given: of several, the last one counts.
+pub(super) fn with_sslmode(url: &str, mode: Option<&str>) -> String {
+    let Some(mode) = mode else { return url.to_owned() };
+    let (url, fragment) = url.split_at(url.find('#').unwrap_or(url.len()));
+    let separator = if url.contains('?') { '&' } else { '?' };
+    format!("{url}{separator}sslmode={mode}{fragment}")
+}
+
 /// The URL of a server as it may stand in a message: its scheme, host, port and path.
 pub(super) fn without_password(url: &str) -> String {
     public_part(url).unwrap_or_else(|| "at this URL".to_owned())
@@ -248,6 +256,17 @@ mod tests {
             ("postgres:///x?host=/run&password=hidden", "postgres:///x"),
         ] {
             assert_eq!(without_password(url), shown, "{url}");
+        }
+    }
+
+    #[test]
+    fn mode_of_tls_is_replaced() {
+        for (url, expected) in [
+            ("postgres://db/x", "postgres://db/x?sslmode=disable"),
+            ("postgres://db/x?sslmode=allow#y", "postgres://db/x?sslmode=allow&sslmode=disable#y"),
+        ] {
+            assert_eq!(with_sslmode(url, Some("disable")), expected);
+            assert_eq!(with_sslmode(url, None), url);
         }
     }
 
