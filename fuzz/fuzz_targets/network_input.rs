@@ -1,5 +1,5 @@
-//! Texts that may be networks of hosts: whatever is in them, the checks come to an end, say the same twice and agree with
-//! the generator.
+//! Texts that may be networks of hosts. Whatever they contain, the checks end, report the same twice and agree with the
+//! generator. The keyfiles are those that nmstate makes of the document with its own YAML parser.
 //!
 //! ```text
 //! file [NUL logical name NUL MAC address]...
@@ -11,9 +11,39 @@
 
 use ignition::network::check::check;
 use ignition::network::{
-    Generation, HostNetwork, InitrdOptions, KeyfileCache, MacInterface, Networks, keyfiles, read_hosts,
+    Generation, HostNetwork, InitrdOptions, Keyfile, KeyfileCache, MacInterface, Networks, keyfiles, read_hosts,
 };
 use libfuzzer_sys::fuzz_target;
+use nmstate::NetworkState;
+
+/// The lines of a keyfile in any order. nmstate numbers routing rules at random.
+fn lines(contents: &str) -> Vec<String> {
+    let unnumbered = |line: &str| match line.strip_prefix("routing-rule").and_then(|rule| rule.split_once('=')) {
+        Some((number, rule)) if number.parse::<u32>().is_ok() => format!("routing-rule={rule}"),
+        _ => line.to_owned(),
+    };
+    let mut lines: Vec<String> = contents.lines().map(unnumbered).collect();
+    lines.sort();
+    lines
+}
+
+/// Compares keyfiles, which were made from JSON, with those of nmstate's own YAML parser, if that accepts the document. It
+/// refuses some that we accept: a null for a section as a whole, and no-break spaces in the indentation.
+fn compare(document: &str, files: &[Keyfile]) {
+    let Ok(state) = NetworkState::new_from_yaml(document) else { return };
+    let Ok(mut generated) = state.gen_conf() else { panic!("nmstate refuses its own reading of the document") };
+    let mut others: Vec<(String, Vec<String>)> = generated
+        .remove("NetworkManager")
+        .unwrap_or_default()
+        .into_iter()
+        .map(|(name, contents)| (name, lines(&contents)))
+        .collect();
+    others.sort();
+    let mut own: Vec<(String, Vec<String>)> =
+        files.iter().map(|file| (file.name.clone(), lines(&file.contents))).collect();
+    own.sort();
+    assert_eq!(own, others, "JSON and nmstate's YAML parser disagree");
+}
 
 fn hosts(input: &[u8]) -> Option<Vec<HostNetwork>> {
     let mut parts = input.split(|byte| *byte == 0);
@@ -36,6 +66,11 @@ fuzz_target!(|input: &[u8]| {
         assert!(finding.host < hosts.len());
         assert!(finding.line.is_none_or(|line| line <= hosts[finding.host].document().lines().count()));
         assert!(!finding.message.contains(char::is_control), "{:?}", finding.message);
+    }
+    for host in &hosts {
+        if let Ok(files) = keyfiles(host.document().as_bytes()) {
+            compare(host.document(), &files);
+        }
     }
     if !report.is_fatal() {
         // What has no errors has keyfiles; the same again, with files of safe names.

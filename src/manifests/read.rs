@@ -210,15 +210,8 @@ fn parse(file: &Arc<str>, skipped: usize, document: &str) -> Result<Value, ReadE
     {
         return Ok(value);
     }
-    let value = yaml::read(document).map_err(|error| {
-        let ignition::network::NetworkError::Yaml(source) = &error else {
-            return malformed(None, error.to_string());
-        };
-        let text = source.to_string();
-        let reason = text.split(" at line ").next().unwrap_or_default();
-        malformed(source.location().map(|it| it.line()), format!("is no YAML: {reason}"))
-    })?;
-    serde_json::to_value(value).map_err(|error| malformed(Some(1), format!("is no manifest: {error}")))
+    yaml::read(document)
+        .map_err(|error| malformed(Some(error.line()), format!("is not valid YAML: {}", error.problem())))
 }
 
 #[cfg(test)]
@@ -264,8 +257,8 @@ mod tests {
     #[test]
     fn what_is_no_manifest_is_refused_with_its_line() {
         for (text, message) in [
-            ("kind: A\n---\nkind: B\nspec: {\n", "a.yaml:5: is no YAML: "),
-            ("kind: A\nspec: {? [a] : b}\n", "a.yaml:1: is no manifest: "),
+            ("kind: A\n---\nkind: B\nspec: {\n", "a.yaml:5: is not valid YAML: "),
+            ("kind: A\nspec: {? [a] : b}\n", "a.yaml:2: is not valid YAML: a mapping key is a collection"),
         ] {
             let error = read(text).unwrap_err().to_string();
             assert!(error.starts_with(message), "{text:?}: {error}");

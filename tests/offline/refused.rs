@@ -97,7 +97,7 @@ const CASES: &[Case] = &[
         file: "nmstate.yaml",
         from: "    interfaces:\n    - name: bond0\n",
         to: "    interfaces:\n    - name: bond0\n   bad\n",
-        said: "Error: manifests/nmstate.yaml:17: is no YAML: ",
+        said: "Error: manifests/nmstate.yaml:17: is not valid YAML: ",
     },
     Case {
         site: "single-node",

@@ -180,7 +180,11 @@ fn write_large(folder: PathBuf, name: &str, bytes: &[u8]) -> io::Result<()> {
 /// Documents as hosts have them, with and without a map, and a list of hosts.
 fn networks(corpus: &Path) -> io::Result<()> {
     let folder = corpus.join("network_input");
-    let documents = [include_str!("../network/bond.yaml"), include_str!("../network/kinds.yaml")];
+    let documents = [
+        include_str!("../network/bond.yaml"),
+        include_str!("../network/kinds.yaml"),
+        include_str!("../network/syntax.yaml"),
+    ];
     for (number, document) in documents.into_iter().enumerate() {
         write(folder.clone(), &format!("document-{number}"), document.as_bytes())?;
         let mapped = format!("{document}\0eth0\052:54:00:aa:bb:01\0eth1\052:54:00:aa:bb:02");

@@ -2,10 +2,9 @@
 
 use nmstate::NmstateError;
 
-#[cfg(doc)]
-use super::MAX_BRACKETS;
 use super::MAX_DOCUMENT_LEN;
 use super::generate::BACKEND;
+use super::yaml::YamlError;
 
 /// Why a document gave no keyfiles.
 #[derive(Debug, thiserror::Error)]
@@ -17,27 +16,25 @@ pub enum NetworkError {
         /// Length of the document.
         len: usize,
     },
-    /// More brackets and braces may be open at once than [`MAX_BRACKETS`], or than a document of such a length may have.
-    #[error("brackets are open within brackets, up to {found}, which would take too long to read")]
-    TooManyBrackets {
-        /// How many at once.
-        found: usize,
-    },
-    /// The document would be too large with its YAML aliases resolved.
-    #[error("the YAML aliases stand for too much, for more than {max} bytes")]
-    TooManyAliases {
-        /// How many bytes are accepted.
-        max: usize,
-    },
     /// The document is not text.
     #[error("the nmstate document is not UTF-8 text")]
     NotText(#[source] std::str::Utf8Error),
-    /// The document is neither YAML nor JSON, or not a network state.
-    #[error("parsing nmstate")]
-    Parse(#[source] NmstateError),
-    /// The document is no YAML.
+    /// The document is not YAML, or exceeds the budget of the reader.
     #[error("parsing YAML")]
-    Yaml(#[source] serde_yaml_ng::Error),
+    Yaml(#[source] YamlError),
+    /// The policy could not be written as YAML.
+    #[error("writing the nmstate policy")]
+    WritePolicy(#[source] serde_yaml_ng::Error),
+    /// The document is not a network state.
+    #[error("parsing nmstate{}", position(path, *line))]
+    Parse {
+        /// The smallest part that nmstate refuses, such as `interfaces[0]`; empty for the whole document.
+        path: String,
+        /// The line of that part, if it has one.
+        line: Option<usize>,
+        /// What nmstate says.
+        source: serde_json::Error,
+    },
     /// Two interfaces name the same port. The generator would give it to either of them at random when one of the
     /// two is down.
     #[error("interface {port} is a port of both {first} and {second}")]
@@ -72,6 +69,14 @@ pub enum NetworkError {
         /// The offending file name.
         name: String,
     },
+}
+
+fn position(path: &str, line: Option<usize>) -> String {
+    match line {
+        _ if path.is_empty() => String::new(),
+        Some(line) => format!(" at {path}, line {line}"),
+        None => format!(" at {path}"),
+    }
 }
 
 /// Why a set of hosts gave no files.

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use nmstate::{BondMode, ErrorKind, Interface, InterfaceType, NetworkState, NmstateError};
-use serde_yaml_ng::Value;
+use serde_json::Value;
 
 use super::NetworkError;
 use super::generate::configure;
@@ -241,7 +241,7 @@ fn references(interfaces: &[&Interface]) -> Vec<Vec<usize>> {
     }
     let refers = |(index, interface): (usize, &&Interface)| {
         let mut found = BTreeSet::new();
-        texts(&serde_yaml_ng::to_value(interface).unwrap_or_default(), &mut |text| {
+        texts(&serde_json::to_value(interface).unwrap_or_default(), &mut |text| {
             found.extend(known.get(text).into_iter().flatten().filter(|it| **it != index));
         });
         found.into_iter().collect()
@@ -253,8 +253,8 @@ fn references(interfaces: &[&Interface]) -> Vec<Vec<usize>> {
 fn texts(value: &Value, found: &mut impl FnMut(&str)) {
     match value {
         Value::String(text) => found(text),
-        Value::Sequence(items) => items.iter().for_each(|item| texts(item, found)),
-        Value::Mapping(fields) => fields.values().for_each(|value| texts(value, found)),
+        Value::Array(items) => items.iter().for_each(|item| texts(item, found)),
+        Value::Object(fields) => fields.values().for_each(|value| texts(value, found)),
         _ => {}
     }
 }

@@ -1,8 +1,9 @@
 //! Static networks: nmstate documents to `NetworkManager` keyfiles, for one host or for all of an image.
 //!
 //! * [`keyfiles`] turns one document into keyfiles, through the `nmstate` crate and in this process. The generator is a
-//!   large library that was written for trusted input. It therefore runs behind three fences: limits on size, a catch
-//!   for panics, and a check of the file names it makes up. What it leaves to chance (the numbers of routing rules,
+//!   large library that was written for trusted input. It therefore never sees a
+//!   document before our own reader has parsed it within a budget, and it runs behind a catch for panics and a check of the
+//!   file names it makes up. What it leaves to chance (the numbers of routing rules,
 //!   the owner of a port with two controllers, the order of some files) is settled or refused, so that one document
 //!   always gives the same files. The same goes for its faults: of several, always the same one is told.
 //! * [`HostNetwork`] is a document with the MAC addresses that tell its machine. [`check::check`] looks at all hosts of
@@ -14,7 +15,7 @@
 
 mod cache;
 pub mod check;
-mod cost;
+mod document;
 mod error;
 mod fault;
 mod generate;
@@ -30,7 +31,6 @@ mod version;
 pub mod yaml;
 
 pub use cache::KeyfileCache;
-pub use cost::MAX_BRACKETS;
 pub use error::{HostError, NetworkError};
 pub use generate::{MAX_DOCUMENT_LEN, keyfiles};
 pub use host::{HostNetwork, MacInterface};

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::document::Document;
+use super::generate::keyfiles_of;
 use super::host::HostNetwork;
 use super::policy::policy;
-use super::{Generation, HostError, Keyfile, KeyfileCache, MAX_HOSTS, keyfiles, parallel};
+use super::{Generation, HostError, Keyfile, KeyfileCache, MAX_HOSTS, parallel};
 use crate::discovery::Proxies;
 
 /// The script that finds a machine's host at boot and puts its files where they take effect; for any POSIX shell.
@@ -106,7 +108,7 @@ impl IgnitionFiles {
     /// ```
     pub fn for_one_host(host: &HostNetwork) -> Result<Self, HostError> {
         let label = host.label(0);
-        let keyfiles = host_keyfiles(host, &label)?;
+        let keyfiles = host_keyfiles(&parsed(host, &label)?, &label)?;
         check_names(&keyfiles, &label)?;
         let entry = |Keyfile { name, contents }| {
             NetworkEntry::file(format!("{CONNECTIONS}/{name}"), 0o600, contents.into_bytes())
@@ -246,19 +248,28 @@ impl Networks {
     }
 }
 
-/// Makes the keyfiles of one host, unless the cache knows them.
-pub(super) fn generate_cached(host: &HostNetwork, cache: &KeyfileCache) -> Result<(), HostError> {
+/// Makes the keyfiles of one host, whose document has been parsed, unless the cache knows them.
+pub(super) fn generate_cached(
+    host: &HostNetwork,
+    document: &Document,
+    cache: &KeyfileCache,
+) -> Result<(), HostError> {
     let key = (Generation::Keyfiles, host.digest());
     if cache.get(std::iter::once(key)).iter().any(Option::is_none) {
-        let files = HostFiles::generate(host, &host.label(0), Generation::Keyfiles)?;
+        let files = HostFiles::from_document(host, document, &host.label(0), Generation::Keyfiles)?;
         cache.insert(key, &Arc::new(files));
     }
     Ok(())
 }
 
+fn parsed<'a>(host: &'a HostNetwork, label: &str) -> Result<Document<'a>, HostError> {
+    let document = Document::parse(host.document());
+    document.map_err(|source| HostError::Document { host: label.to_owned(), source })
+}
+
 /// The keyfiles of a host, at least one.
-fn host_keyfiles(host: &HostNetwork, label: &str) -> Result<Vec<Keyfile>, HostError> {
-    let made = keyfiles(host.document().as_bytes());
+fn host_keyfiles(document: &Document, label: &str) -> Result<Vec<Keyfile>, HostError> {
+    let made = keyfiles_of(document);
     let made = made.map_err(|source| HostError::Document { host: label.to_owned(), source })?;
     if made.is_empty() {
         return Err(HostError::NoInterfaces { host: label.to_owned() });
@@ -277,11 +288,20 @@ fn check_names(keyfiles: &[Keyfile], label: &str) -> Result<(), HostError> {
 
 impl HostFiles {
     fn generate(host: &HostNetwork, label: &str, generation: Generation) -> Result<Self, HostError> {
-        let interfaces = host.interfaces().unwrap_or_default();
-        if interfaces.is_empty() {
+        if host.interfaces().unwrap_or_default().is_empty() {
             return Err(HostError::NoMacs { host: label.to_owned() });
         }
-        let keyfiles = host_keyfiles(host, label)?;
+        Self::from_document(host, &parsed(host, label)?, label, generation)
+    }
+
+    fn from_document(
+        host: &HostNetwork,
+        document: &Document,
+        label: &str,
+        generation: Generation,
+    ) -> Result<Self, HostError> {
+        let interfaces = host.interfaces().unwrap_or_default();
+        let keyfiles = host_keyfiles(document, label)?;
         let mut lines: Vec<String> =
             interfaces.iter().map(|it| format!("{}={}", it.mac_address, it.logical_nic_name)).collect();
         lines.sort();
@@ -295,7 +315,7 @@ impl HostFiles {
                 keyfiles.into_iter().map(file).chain([map]).collect()
             }
             Generation::Nmstate => {
-                let policy = policy(host);
+                let policy = policy(host, document.root().clone());
                 let policy =
                     policy.map_err(|source| HostError::Document { host: label.to_owned(), source })?;
                 vec![map, (FileName::Policy, policy.into_bytes().into())]

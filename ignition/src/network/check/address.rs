@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use serde_yaml_ng::Value;
+use serde_json::Value;
 
 use super::finding::{Draft, Rule, shown};
 use super::state::{Found, Identity, Interface, State};
@@ -80,7 +80,7 @@ impl<'a> Family<'a> {
 
     /// The prefix of an address fits into it, also where the family is switched off.
     fn prefixes(&self, interface: &Interface, found: &mut Found) {
-        for (index, value) in self.list().iter().enumerate().filter(|(_, value)| value.is_mapping()) {
+        for (index, value) in self.list().iter().enumerate().filter(|(_, value)| value.is_object()) {
             let address = yaml::text_at(value, "ip").and_then(|text| text.parse::<IpAddr>().ok());
             let bits = if self.section == "ipv4" { 32 } else { 128 };
             let max: i128 = address.map_or(bits, |address| number(address).1).into();

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use serde_yaml_ng::Value;
+use serde_json::Value;
 
 use super::finding::{Draft, Rule, shown};
 use super::state::{Found, Identity, Interface, State, is_predictable};
@@ -150,7 +150,7 @@ fn mtu(interface: &Interface, by_name: &HashMap<&str, &Interface>, found: &mut F
 }
 
 fn vlan(interface: &Interface, found: &mut Found) {
-    let Some(vlan) = yaml::get(interface.value, "vlan").filter(|vlan| vlan.is_mapping()) else { return };
+    let Some(vlan) = yaml::get(interface.value, "vlan").filter(|vlan| vlan.is_object()) else { return };
     let message = match yaml::number(vlan, "id") {
         Some(Ok(0)) => {
             let message = "VLAN 0 is none: its packets carry a priority only";

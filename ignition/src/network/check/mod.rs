@@ -15,16 +15,12 @@ mod state;
 
 use std::error::Error;
 
-use nmstate::NetworkState;
-use serde::Deserialize as _;
-use serde_yaml_ng::{Mapping, Value};
-
 pub use finding::{Finding, Report, Rule};
 
+use super::document::Document;
+use super::generate::keyfiles_of;
 use super::yaml::Lines;
-use super::{
-    HostError, HostNetwork, KeyfileCache, NetworkError, isolation, keyfiles, parallel, payload, yaml,
-};
+use super::{HostError, HostNetwork, KeyfileCache, NetworkError, parallel, payload};
 use crate::report::Severity;
 use finding::Draft;
 use state::{Found, State};
@@ -68,10 +64,10 @@ fn finish(draft: Draft, index: usize, host: &HostNetwork, lines: Option<&Lines>)
 fn inspect(host: &HostNetwork, cache: &KeyfileCache) -> Found {
     let mut found = Found::default();
     mac_map::check(host, &mut found);
-    match yaml::parse(host.document()) {
+    match Document::parse(host.document()) {
         Err(error) => found.push(Draft::error(Rule::Unreadable, "", causes(&error))),
-        Ok(root) => {
-            let state = State::new(host, &root);
+        Ok(document) => {
+            let state = State::new(host, document.root());
             interface::check(&state, &mut found);
             cycle::check(&state, &mut found);
             address::check(&state, &mut found);
@@ -80,7 +76,7 @@ fn inspect(host: &HostNetwork, cache: &KeyfileCache) -> Found {
                 found.push(Draft::error(Rule::NoInterfaces, "interfaces", message));
             }
             if found.findings.iter().all(|finding| finding.severity != Severity::Error)
-                && let Err(error) = generate(host, cache)
+                && let Err(error) = generate(host, &document, cache)
             {
                 found.push(refused(&error, &state));
             }
@@ -90,12 +86,11 @@ fn inspect(host: &HostNetwork, cache: &KeyfileCache) -> Found {
 }
 
 /// Whether the generator makes keyfiles of a host.
-fn generate(host: &HostNetwork, cache: &KeyfileCache) -> Result<(), HostError> {
+fn generate(host: &HostNetwork, document: &Document, cache: &KeyfileCache) -> Result<(), HostError> {
     if host.interfaces().is_some() {
-        return payload::generate_cached(host, cache);
+        return payload::generate_cached(host, document, cache);
     }
-    let keyfiles = keyfiles(host.document().as_bytes());
-    keyfiles.map(drop).map_err(|source| HostError::Document { host: String::new(), source })
+    keyfiles_of(document).map(drop).map_err(|source| HostError::Document { host: String::new(), source })
 }
 
 /// What the generator has against a host, and against which of its interfaces.
@@ -103,8 +98,13 @@ fn refused(error: &HostError, state: &State) -> Draft {
     let HostError::Document { source, .. } = error else {
         return Draft::error(Rule::NoKeyfiles, "", causes(error));
     };
-    if let NetworkError::Parse(source) = source {
-        return unread(state).unwrap_or_else(|| Draft::error(Rule::NoKeyfiles, "", told(source)));
+    if let NetworkError::Parse { path, source, .. } = source {
+        let draft = Draft::error(Rule::NoKeyfiles, path, one_line(&format!("parsing nmstate: {source}")));
+        let interface = state.interfaces.iter().find(|interface| interface.path == *path);
+        return match interface {
+            Some(interface) => draft.of(&interface.name),
+            None => draft,
+        };
     }
     let message = causes(source);
     let NetworkError::Generate { interface: Some(name), .. } = source else {
@@ -112,27 +112,6 @@ fn refused(error: &HostError, state: &State) -> Draft {
     };
     let path = state.by_name().get(&**name).map(|interface| interface.path.clone());
     Draft::error(Rule::NoKeyfiles, path.unwrap_or_default(), message).of(name)
-}
-
-/// The first interface that nmstate does not read even by itself, and why.
-fn unread(state: &State) -> Option<Draft> {
-    state.interfaces.iter().find_map(|interface| {
-        let alone = Value::Sequence(vec![interface.value.clone()]);
-        let alone = Value::Mapping(Mapping::from_iter([("interfaces".into(), alone)]));
-        let error = isolation::run(|| NetworkState::deserialize(alone)).ok()?.err()?;
-        Some(Draft::error(Rule::NoKeyfiles, &interface.path, told(&error)).of(&interface.name))
-    })
-}
-
-/// Why nmstate does not read something, without the position at the end: it is one in a copy, or that of all interfaces.
-fn told(error: &dyn Error) -> String {
-    let text = error.to_string();
-    let is_position = |text: &str| text.bytes().all(|it| it.is_ascii_digit() || it == b' ');
-    let told = match text.rsplit_once(" at line ") {
-        Some((told, position)) if is_position(&position.replace("column", "")) => told,
-        _ => &text,
-    };
-    one_line(&format!("parsing nmstate: {told}"))
 }
 
 /// Most characters of a generator's error. It may quote all of a document.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-use serde_yaml_ng::Value;
+use serde_json::Value;
 
 use super::finding::{Draft, Rule};
 use crate::network::{HostNetwork, MacAddr, yaml};

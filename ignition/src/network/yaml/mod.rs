@@ -1,44 +1,56 @@
-//! YAML as a tree, read behind fences, and the lines on which its values stand.
+//! YAML as JSON values, read within a budget, and the lines of its values.
+
+mod reader;
+mod scalar;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use serde_yaml_ng::{Mapping, Value};
+use serde_json::Value;
 
-use super::{NetworkError, cost, generate, isolation};
+use super::NetworkError;
 
-/// Parses a document behind the same fences as the generator does.
-pub(super) fn parse(document: &str) -> Result<Value, NetworkError> {
-    generate::check_size(document)?;
-    parse_checked(document)
-}
+pub use reader::{MAX_ALIAS_TEXT, MAX_DEPTH, MAX_VALUES, YamlError};
 
-/// Parses one YAML document of any length that the caller allows: open brackets and aliases that would cost too
-/// much are refused, and a panic of the reader is an error.
+/// Most values of one nmstate document. At [`MAX_DOCUMENT_LEN`](super::MAX_DOCUMENT_LEN) this is one in four bytes, which
+/// no document of interfaces reaches.
+pub const MAX_DOCUMENT_VALUES: usize = 128 << 10;
+
+/// Reads one YAML document of any length that the caller accepts.
 ///
 /// # Errors
 ///
-/// When the document would cost too much, or is no YAML.
-pub fn read(document: &str) -> Result<Value, NetworkError> {
-    cost::check(document, cost::MAX_RESOLVED_LEN)?;
-    parse_checked(document)
+/// Returns an error if the text is not one YAML document that JSON can express, or if it nests deeper than [`MAX_DEPTH`],
+/// has more than [`MAX_VALUES`] values or more than [`MAX_ALIAS_TEXT`] bytes of text from aliases.
+pub fn read(text: &str) -> Result<Value, YamlError> {
+    reader::read(text, MAX_VALUES)
 }
 
-fn parse_checked(document: &str) -> Result<Value, NetworkError> {
-    let parse = || serde_yaml_ng::from_str(&generate::readable(document));
-    let parsed = isolation::run(parse).map_err(|message| NetworkError::Panic { message })?;
-    parsed.map_err(NetworkError::Yaml)
+/// Reads one nmstate document.
+pub(super) fn read_document(text: &str) -> Result<Value, NetworkError> {
+    reader::read(text, MAX_DOCUMENT_VALUES).map_err(NetworkError::Yaml)
+}
+
+/// Longest text that a message quotes.
+const MAX_SHOWN: usize = 60;
+
+/// A text in quotes for a message.
+fn shown(text: &str) -> String {
+    match text.char_indices().nth(MAX_SHOWN).and_then(|(end, _)| text.get(..end)) {
+        Some(start) => format!("{start:?}..."),
+        None => format!("{text:?}"),
+    }
 }
 
 /// The value of a key, if the value around it is a mapping.
 pub(super) fn get<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
-    value.as_mapping()?.get(key)
+    value.as_object()?.get(key)
 }
 
 /// The values in a list below a value.
 pub(super) fn list<'a>(value: &'a Value, keys: &[&str]) -> &'a [Value] {
     let found = keys.iter().try_fold(value, |value, key| get(value, key));
-    found.and_then(Value::as_sequence).map_or(&[], Vec::as_slice)
+    found.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// A text, a number or a boolean as text: nmstate takes them for one another.
@@ -73,22 +85,19 @@ pub(super) fn flag(value: &Value, key: &str) -> bool {
 }
 
 /// Sorts the keys of all mappings.
-pub(super) fn sorted(value: Value) -> Value {
+pub(super) fn sort(value: &mut Value) {
     match value {
-        Value::Sequence(items) => Value::Sequence(items.into_iter().map(sorted).collect()),
-        Value::Mapping(fields) => {
-            let mut fields: Vec<(Value, Value)> =
-                fields.into_iter().map(|(key, it)| (key, sorted(it))).collect();
-            fields
-                .sort_by(|(one, _), (other, _)| one.partial_cmp(other).unwrap_or(std::cmp::Ordering::Equal));
-            Value::Mapping(Mapping::from_iter(fields))
+        Value::Array(items) => items.iter_mut().for_each(sort),
+        Value::Object(fields) => {
+            fields.sort_keys();
+            fields.values_mut().for_each(sort);
         }
-        other => other,
+        _ => {}
     }
 }
 
 /// Deepest value that has a line.
-const MAX_DEPTH: usize = 12;
+const MAX_LINE_DEPTH: usize = 12;
 
 /// The lines of the values in a document, by paths such as `interfaces[0].ipv4`.
 ///
@@ -189,7 +198,7 @@ impl Walk {
     }
 
     fn record(&mut self, number: usize) {
-        if self.frames.len() <= MAX_DEPTH {
+        if self.frames.len() <= MAX_LINE_DEPTH {
             self.lines.entry(self.path.clone()).or_insert(number);
         }
     }
@@ -263,16 +272,14 @@ routes:
 
     #[test]
     fn flags_are_read_as_nmstate_does() {
-        let value: Value = serde_yaml_ng::from_str("{a: true, b: 'yes', c: 1, d: 'false', e: 0}").unwrap();
+        let value = read("{a: true, b: 'yes', c: 1, d: 'false', e: 0}").unwrap();
         let read: Vec<bool> = ["a", "b", "c", "d", "e", "f"].iter().map(|key| flag(&value, key)).collect();
         assert_eq!(read, [true, true, true, false, false, false]);
     }
 
     #[test]
     fn numbers_are_read_as_nmstate_does() {
-        let value: Value =
-            serde_yaml_ng::from_str("{a: 9, b: '9', c: '0x9', d: -9, e: nine, f: 9.5, g: [9], h: ~}")
-                .unwrap();
+        let value = read("{a: 9, b: '9', c: '0x9', d: -9, e: nine, f: 9.5, g: [9], h: ~}").unwrap();
         let read = |key| number(&value, key).map(|number| number.map_err(Cow::into_owned));
         for (key, expected) in [("a", 9), ("b", 9), ("c", 9), ("d", -9)] {
             assert_eq!(read(key), Some(Ok(expected)), "{key}");

@@ -1,0 +1,234 @@
+//! The value of a scalar, by the rules of serde_yaml 0.9, which `nmstatectl` uses on the hosts.
+//!
+//! These are the types of YAML 1.2's core schema, and `0b` for binary numbers. So `yes`, `on`, `010` and dates are strings.
+
+use std::num::ParseIntError;
+
+use serde_json::{Number, Value};
+
+use super::shown;
+
+/// What the tags of YAML's own types begin with. `!!` stands for it.
+const CORE: &str = "tag:yaml.org,2002:";
+
+/// Returns the value of a scalar. The error says what is wrong with it.
+pub(super) fn resolve(text: String, tag: Option<&str>, is_plain: bool) -> Result<Value, String> {
+    check_tag(tag)?;
+    let fits =
+        |value: Option<Value>, kind: &str| value.ok_or_else(|| format!("{} is not {kind}", shown(&text)));
+    match tag.and_then(|tag| tag.strip_prefix(CORE)) {
+        Some("bool") => fits(boolean(&text), "a boolean"),
+        Some("null") => fits(null(&text), "null"),
+        Some("int") => fits(integer(&text)?, "an integer"),
+        Some("float") => fits(float(&text)?, "a float"),
+        None if tag.is_none() && is_plain => Ok(plain(&text)?.unwrap_or(Value::String(text))),
+        _ => Ok(Value::String(text)),
+    }
+}
+
+/// Refuses tags that an application would have to know. nmstate and Kubernetes define none.
+pub(super) fn check_tag(tag: Option<&str>) -> Result<(), String> {
+    match tag.filter(|tag| tag.starts_with('!')) {
+        Some(tag) => Err(format!("unknown tag {}", shown(tag))),
+        None => Ok(()),
+    }
+}
+
+/// The value of a scalar without quotes and tag, unless it is a string.
+fn plain(text: &str) -> Result<Option<Value>, String> {
+    if text.is_empty() {
+        return Ok(Some(Value::Null));
+    }
+    if let Some(value) = null(text).or_else(|| boolean(text)) {
+        return Ok(Some(value));
+    }
+    match integer(text)? {
+        Some(value) => Ok(Some(value)),
+        None if has_leading_zero(text) => Ok(None),
+        None => float(text),
+    }
+}
+
+fn null(text: &str) -> Option<Value> {
+    matches!(text, "null" | "Null" | "NULL" | "~").then_some(Value::Null)
+}
+
+fn boolean(text: &str) -> Option<Value> {
+    match text {
+        "true" | "True" | "TRUE" => Some(Value::Bool(true)),
+        "false" | "False" | "FALSE" => Some(Value::Bool(false)),
+        _ => None,
+    }
+}
+
+fn integer(text: &str) -> Result<Option<Value>, String> {
+    if let Some(number) = unsigned(text, u64::from_str_radix) {
+        return Ok(Some(number.into()));
+    }
+    if let Some(number) = negative(text, i64::from_str_radix) {
+        return Ok(Some(number.into()));
+    }
+    if unsigned(text, u128::from_str_radix).is_some() || negative(text, i128::from_str_radix).is_some() {
+        return Err(format!("the number {text} does not fit into 64 bits; quote it if it is meant as text"));
+    }
+    Ok(None)
+}
+
+fn unsigned<T>(text: &str, parse: fn(&str, u32) -> Result<T, ParseIntError>) -> Option<T> {
+    let digits = text.strip_prefix('+').unwrap_or(text);
+    for (prefix, radix) in [("0x", 16), ("0o", 8), ("0b", 2)] {
+        if let Some(digits) = digits.strip_prefix(prefix) {
+            return parse(digits, radix).ok().filter(|_| !digits.starts_with(['+', '-']));
+        }
+    }
+    parse(digits, 10).ok().filter(|_| !digits.starts_with(['+', '-']) && !has_leading_zero(text))
+}
+
+fn negative<T>(text: &str, parse: fn(&str, u32) -> Result<T, ParseIntError>) -> Option<T> {
+    let digits = text.strip_prefix('-')?;
+    for (prefix, radix) in [("0x", 16), ("0o", 8), ("0b", 2)] {
+        if let Some(digits) = digits.strip_prefix(prefix) {
+            return parse(&format!("-{digits}"), radix).ok();
+        }
+    }
+    parse(text, 10).ok().filter(|_| !has_leading_zero(text))
+}
+
+/// JSON has neither infinities nor NaN.
+fn float(text: &str) -> Result<Option<Value>, String> {
+    let digits = text.strip_prefix('+').unwrap_or(text);
+    let special =
+        [".inf", ".Inf", ".INF"].into_iter().any(|it| digits == it || text.strip_prefix('-') == Some(it));
+    if special || matches!(text, ".nan" | ".NaN" | ".NAN") {
+        return Err(format!("{text} is not a finite number; quote it if it is meant as text"));
+    }
+    if digits.len() < text.len() && digits.starts_with(['+', '-']) {
+        return Ok(None);
+    }
+    Ok(digits.parse().ok().and_then(Number::from_f64).map(Value::Number))
+}
+
+/// Whether digits follow a zero at the beginning. That is a string, not an octal number.
+fn has_leading_zero(text: &str) -> bool {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    digits.len() > 1 && digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What serde_yaml makes of a scalar. It has numbers that JSON does not have.
+    fn peer(text: &str) -> Option<Value> {
+        let value: serde_yaml_ng::Value = serde_yaml_ng::from_str(text).ok()?;
+        if value.as_f64().is_some_and(|number| !number.is_finite()) {
+            return None;
+        }
+        serde_json::to_value(value).ok()
+    }
+
+    fn plain(text: &str) -> Option<Value> {
+        resolve(text.to_owned(), None, true).ok()
+    }
+
+    #[test]
+    fn plain_scalars_resolve_as_in_serde_yaml() {
+        for text in [
+            "",
+            "~",
+            "null",
+            "Null",
+            "nUll",
+            "true",
+            "True",
+            "tRue",
+            "yes",
+            "No",
+            "on",
+            "off",
+            "y",
+            "0",
+            "-0",
+            "+0",
+            "00",
+            "010",
+            "-01",
+            "+07",
+            "08",
+            "0o17",
+            "0O17",
+            "-0o17",
+            "+0o17",
+            "0x1f",
+            "-0x1F",
+            "0x",
+            "0x-1",
+            "0x+1",
+            "-0x-1",
+            "0b101",
+            "0b2",
+            "+1",
+            "++1",
+            "+-1",
+            "--1",
+            "1_000",
+            "18446744073709551615",
+            "-9223372036854775808",
+            "18446744073709551616",
+            "-9223372036854775809",
+            "340282366920938463463374607431768211456",
+            "1.0",
+            "1.",
+            ".5",
+            "-.5",
+            "+.5",
+            "1e3",
+            "1E-3",
+            "1e400",
+            "-1e400",
+            "00.5",
+            "01e1",
+            "0.10",
+            ".inf",
+            "-.INF",
+            "+.Inf",
+            ".nan",
+            "-.nan",
+            "inf",
+            "nan",
+            "infinity",
+            "2001-12-14",
+            "12:30:45",
+            "192.0.2.1",
+            "52:54:00:aa:bb:01",
+            "2001:db8::1",
+        ] {
+            assert_eq!(plain(text), peer(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn tags_choose_the_type() {
+        let tagged =
+            |tag: &str, text: &str| resolve(text.to_owned(), Some(&format!("{CORE}{tag}")), true).ok();
+        assert_eq!(tagged("str", "7"), Some("7".into()));
+        assert_eq!(tagged("int", "0x10"), Some(16.into()));
+        assert_eq!(tagged("int", "x"), None);
+        assert_eq!(tagged("float", "7"), Some(7.0.into()));
+        assert_eq!(tagged("bool", "TRUE"), Some(true.into()));
+        assert_eq!(tagged("null", "~"), Some(Value::Null));
+        assert_eq!(tagged("binary", "YQ=="), Some("YQ==".into()));
+        assert!(resolve("a".to_owned(), Some("!secret"), true).unwrap_err().contains("\"!secret\""));
+        assert_eq!(resolve("7".to_owned(), None, false).ok(), Some("7".into()));
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_resolve_as_in_serde_yaml(text in "[-+]{0,2}(0[xob])?[-+]?[0-9a-f_]{0,22}(\\.[0-9]{0,3})?([eE][-+]?[0-9]{1,3})?") {
+            prop_assume!(!text.is_empty() && text != "-");
+            prop_assert_eq!(plain(&text), peer(&text));
+        }
+    }
+}

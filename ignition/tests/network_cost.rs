@@ -1,0 +1,86 @@
+//! What hostile YAML costs: the processor time of refusing it is linear in its length.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "test code: what is not as expected must stop the test"
+)]
+
+use std::error::Error as _;
+use std::fs;
+use std::time::Duration;
+
+use ignition::network::check::check;
+use ignition::network::{HostNetwork, KeyfileCache, keyfiles, read_hosts};
+
+/// Far more than any case takes in a debug build, far less than the quadratic reader took for the smallest.
+const MAX_TIME: Duration = Duration::from_secs(1);
+
+/// Processor time of this thread.
+fn processor_time() -> Duration {
+    let stat = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    Duration::from_nanos(stat.split(' ').next().unwrap().parse().unwrap())
+}
+
+fn reason(document: &str) -> String {
+    let start = processor_time();
+    let error = keyfiles(document.as_bytes()).unwrap_err();
+    let time = processor_time() - start;
+    assert!(time < MAX_TIME, "{time:?} for {:?}", &document[..20]);
+    error.source().map(ToString::to_string).unwrap_or_default()
+}
+
+#[test]
+fn deep_flow_collections_are_refused_at_the_first_level_too_deep() {
+    for count in [4000, 16_000, 64_000] {
+        let closed = format!("{}{}", "{a: ".repeat(count), "}".repeat(count));
+        // The hundred-and-twenty-ninth level begins after 128 times `{a: `.
+        let expected = "collections are nested more than 128 levels deep at line 1 column 513";
+        assert_eq!(reason(&closed), expected);
+        assert_eq!(reason(&"{a: ".repeat(count)), expected);
+        let open = reason(&"[".repeat(count));
+        assert!(open.ends_with("levels deep at line 1 column 129"), "{open}");
+    }
+}
+
+#[test]
+fn brackets_in_text_do_not_count() {
+    let brackets = "[{".repeat(100_000);
+    for text in
+        [format!("description: \"{brackets}\""), format!("# {brackets}\ndescription: >-\n  {brackets}\n")]
+    {
+        assert_eq!(keyfiles(text.as_bytes()).unwrap(), []);
+    }
+}
+
+#[test]
+fn other_costly_documents_are_refused_at_once() {
+    let bomb: String = (1..21).map(|it| format!("a{it}: &a{it} [*a{0}, *a{0}, *a{0}]\n", it - 1)).collect();
+    assert!(reason(&format!("a0: &a0 lol\n{bomb}")).starts_with("more than 131072 values"));
+    let long = "x".repeat(1000);
+    let text = format!("a: &a {long}\nb: [{}]", "*a,".repeat(1000));
+    assert!(reason(&text).starts_with("aliases add more than 524288 bytes"));
+    let nested: String = (0..128).map(|it| format!("&a{it} [")).collect();
+    assert!(reason(&format!("{nested}{}", "1,".repeat(10_000))).starts_with("more than 131072 values"));
+    assert!(reason(&"- ".repeat(200_000)).contains("128 levels deep at line 1 column 257"));
+    let tags: String = (0..30_000).map(|it| format!("%TAG !{it}! a\n")).collect();
+    assert!(reason(&tags).starts_with("more than 16 %TAG directives"));
+    assert!(reason(&format!("[{}", "1,".repeat(200_000))).starts_with("more than 131072 values"));
+}
+
+#[test]
+fn deep_lists_of_hosts_are_refused() {
+    let deep = format!("[{}", "{a: ".repeat(16_000));
+    let start = processor_time();
+    let error = read_hosts("hosts.yaml", deep.as_bytes()).unwrap_err();
+    assert!(processor_time() - start < MAX_TIME);
+    assert!(error.source().unwrap().to_string().contains("levels deep"), "{error}");
+}
+
+#[test]
+fn checks_name_the_position_of_what_is_too_deep() {
+    let host = HostNetwork::without_macs(format!("interfaces:\n- {}", "{a: ".repeat(16_000))).named("a.yaml");
+    let report = check(&[host], &KeyfileCache::default()).to_string();
+    assert!(report.contains("more than 128 levels deep at line 2 column "), "{report}");
+}
