@@ -9,10 +9,13 @@
 
 use std::error::Error as _;
 use std::fs;
+use std::thread;
 use std::time::Duration;
 
-use ignition::network::check::check;
-use ignition::network::{HostNetwork, KeyfileCache, keyfiles, read_hosts};
+use ignition::network::check::{check, check_until};
+use ignition::network::{
+    Cancel, Generation, HostError, HostNetwork, KeyfileCache, MacInterface, Networks, keyfiles, read_hosts,
+};
 
 /// Far more than any case takes in a debug build, far less than the quadratic reader took for the smallest.
 const MAX_TIME: Duration = Duration::from_secs(1);
@@ -83,4 +86,41 @@ fn checks_name_the_position_of_what_is_too_deep() {
     let host = HostNetwork::without_macs(format!("interfaces:\n- {}", "{a: ".repeat(16_000))).named("a.yaml");
     let report = check(&[host], &KeyfileCache::default()).to_string();
     assert!(report.contains("more than 128 levels deep at line 2 column "), "{report}");
+}
+
+/// Many more hosts than are processed in the time that it takes to notice the first.
+fn many_hosts() -> Vec<HostNetwork> {
+    let host = |number: u32| {
+        let document =
+            format!("interfaces: [{{name: eth0, type: ethernet, state: up, description: h{number}}}]");
+        let mac_address =
+            format!("52:54:00:{:02x}:{:02x}:{:02x}", number >> 16, number >> 8 & 255, number & 255);
+        HostNetwork::new(document, vec![MacInterface { logical_nic_name: "eth0".to_owned(), mac_address }])
+    };
+    (0..20_000).map(host).collect()
+}
+
+/// Runs `work`, which is cancelled as soon as the cache holds a host. Returns how many hosts were processed.
+fn cancelled(work: impl FnOnce(&[HostNetwork], &KeyfileCache, &Cancel)) -> usize {
+    let (hosts, cache, cancel) = (many_hosts(), KeyfileCache::default(), Cancel::new());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while cache.hosts() == 0 {
+                thread::yield_now();
+            }
+            cancel.cancel();
+        });
+        work(&hosts, &cache, &cancel);
+    });
+    cache.hosts()
+}
+
+#[test]
+fn cancelled_work_leaves_most_hosts_alone() {
+    let checked = cancelled(|hosts, cache, cancel| assert_eq!(check_until(hosts, cache, cancel), None));
+    let generated = cancelled(|hosts, cache, cancel| {
+        let made = Networks::generate_until(hosts, Generation::Keyfiles, cache, cancel);
+        assert!(matches!(made, Err(HostError::Cancelled)));
+    });
+    assert!(checked < 10_000 && generated < 10_000, "{checked} {generated}");
 }

@@ -4,7 +4,7 @@ use ignition::discovery::ipxe::{Architecture, Credential, NetworkBoot};
 use ignition::discovery::kernel_arguments::KernelArguments;
 use ignition::discovery::{Composed, Discovery, HttpUrl, ImageType, InfraEnv, InputError, Service};
 use ignition::network::{
-    EntryKind, Generation, HostNetwork, InitrdOptions, KeyfileCache, MacAddr, NetworkEntry, Networks,
+    Cancel, EntryKind, Generation, HostNetwork, InitrdOptions, KeyfileCache, MacAddr, NetworkEntry, Networks,
 };
 use ignition::spec::Spec;
 use isogen::initrd::Entry;
@@ -61,7 +61,16 @@ impl Inputs {
     ///
     /// When the network of a host gives no files.
     pub fn networks(&self, cache: &KeyfileCache) -> Result<Networks, DiscoveryError> {
-        Ok(Networks::generate(&self.hosts, self.generation, cache)?)
+        self.networks_until(cache, &Cancel::new())
+    }
+
+    /// Makes the files as [`networks`](Self::networks) does, until the work is cancelled.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the network of a host gives no files, or if the work was cancelled.
+    pub fn networks_until(&self, cache: &KeyfileCache, cancel: &Cancel) -> Result<Networks, DiscoveryError> {
+        Ok(Networks::generate_until(&self.hosts, self.generation, cache, cancel)?)
     }
 
     /// The Ignition config of a kind of image. Only that of a full one has the networks in it.

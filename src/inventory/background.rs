@@ -1,16 +1,69 @@
-//! Work that would hold up others.
+//! Work that takes too long for the threads that serve requests.
+
+use ignition::network::Cancel;
 
 use super::Refusal;
 
-/// Does work that may take long away from the threads that serve requests.
+/// Does work on another thread. The work gets a flag that is set when the request is dropped before the work is done: the
+/// client has gone, and nothing needs the result.
 pub(crate) async fn in_background<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+    work: impl FnOnce(&Cancel) -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {
-    match tokio::task::spawn_blocking(work).await {
+    let request = Request(Cancel::new());
+    let cancel = request.0.clone();
+    let task = tokio::task::spawn_blocking(move || {
+        // The request may have been dropped while the work was waiting for a thread.
+        if cancel.is_cancelled() {
+            return Err(Refusal::internal("the client has gone"));
+        }
+        work(&cancel)
+    });
+    match task.await {
         Ok(done) => done,
         Err(error) => {
             tracing::error!(%error, "work in the background ended early");
             Err(Refusal::internal("the service failed at the work for this request"))
         }
+    }
+}
+
+/// Cancels the work of a request when it is dropped.
+struct Request(Cancel);
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn work_of_a_dropped_request_is_cancelled() {
+        let (begun, has_begun) = tokio::sync::oneshot::channel();
+        let (ended, has_ended) = mpsc::channel();
+        let request = tokio::spawn(in_background(move |cancel| {
+            begun.send(()).unwrap();
+            while !cancel.is_cancelled() {
+                thread::yield_now();
+            }
+            ended.send(()).unwrap();
+            Ok(())
+        }));
+        has_begun.await.unwrap();
+        request.abort();
+        assert!(request.await.unwrap_err().is_cancelled());
+        has_ended.recv().unwrap();
+    }
+
+    #[tokio::test]
+    async fn work_of_a_waiting_request_is_not_cancelled() {
+        let done = in_background(|cancel| Ok(cancel.is_cancelled())).await;
+        assert!(!done.unwrap());
     }
 }

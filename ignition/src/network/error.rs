@@ -112,6 +112,9 @@ pub enum HostError {
         /// The file name.
         name: String,
     },
+    /// The work was cancelled.
+    #[error("the work on the networks was cancelled")]
+    Cancelled,
     /// There are more hosts than one image is for.
     #[error("{found} hosts; at most {max} are accepted", max = super::MAX_HOSTS)]
     TooManyHosts {

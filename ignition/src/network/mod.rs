@@ -14,6 +14,7 @@
 //! Nothing here looks at the network of the machine it runs on.
 
 mod cache;
+mod cancel;
 pub mod check;
 mod document;
 mod error;
@@ -31,6 +32,7 @@ mod version;
 pub mod yaml;
 
 pub use cache::KeyfileCache;
+pub use cancel::Cancel;
 pub use error::{HostError, NetworkError};
 pub use generate::{MAX_DOCUMENT_LEN, keyfiles};
 pub use host::{HostNetwork, MacInterface};

@@ -7,7 +7,7 @@ use super::document::Document;
 use super::generate::keyfiles_of;
 use super::host::HostNetwork;
 use super::policy::policy;
-use super::{Generation, HostError, Keyfile, KeyfileCache, MAX_HOSTS, parallel};
+use super::{Cancel, Generation, HostError, Keyfile, KeyfileCache, MAX_HOSTS, parallel};
 use crate::discovery::Proxies;
 
 /// The script that finds a machine's host at boot and puts its files where they take effect; for any POSIX shell.
@@ -163,13 +163,29 @@ impl Networks {
         generation: Generation,
         cache: &KeyfileCache,
     ) -> Result<Self, HostError> {
+        Self::generate_until(hosts, generation, cache, &Cancel::new())
+    }
+
+    /// Makes the files of hosts as [`generate`](Self::generate) does, until it is cancelled. The cache keeps what was made
+    /// by then.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`HostError::Cancelled`] if the work was cancelled, and otherwise the errors of
+    /// [`generate`](Self::generate).
+    pub fn generate_until(
+        hosts: &[HostNetwork],
+        generation: Generation,
+        cache: &KeyfileCache,
+        cancel: &Cancel,
+    ) -> Result<Self, HostError> {
         if hosts.len() > MAX_HOSTS {
             return Err(HostError::TooManyHosts { found: hosts.len() });
         }
         let mut known = cache.get(hosts.iter().map(|host| (generation, host.digest())));
         let pending = |(index, known): (usize, &Option<_>)| known.is_none().then_some(index);
         let missing: Vec<usize> = known.iter().enumerate().filter_map(pending).collect();
-        let made = parallel::map(&missing, |index| {
+        let made = parallel::map(&missing, cancel, |index| {
             let host = hosts.get(*index)?;
             let files = HostFiles::generate(host, &host.label(*index), generation).map(Arc::new);
             if let Ok(files) = &files {
@@ -177,6 +193,9 @@ impl Networks {
             }
             Some(files)
         });
+        if cancel.is_cancelled() {
+            return Err(HostError::Cancelled);
+        }
         for (index, files) in missing.into_iter().zip(made) {
             if let (Some(place), Some(files)) = (known.get_mut(index), files) {
                 *place = Some(files?);

@@ -221,7 +221,7 @@ impl ImageServer {
             let begun = Instant::now();
             let made = {
                 let make = Arc::clone(&make);
-                in_background(move || Ok(make())).await?
+                in_background(move |_| Ok(make())).await?
             };
             drop(turn);
             if let Err(DiscoveryError::Image(error)) = &made
@@ -267,7 +267,7 @@ impl ImageServer {
         let digest = planned.sha256.get_or_try_init(async || {
             let _turn = self.1.next().await;
             let plan = Arc::clone(planned.content.plan());
-            in_background(move || {
+            in_background(move |_| {
                 let digest = plan.sha256().map_err(|error| made_nothing(&error))?;
                 plan.source().stamp().map_err(|error| made_nothing(&error))?;
                 Ok(digest)

@@ -23,6 +23,7 @@ use tokio_rustls::TlsAcceptor;
 use super::bypass::Bypass;
 use super::coding;
 use super::followed::Followed;
+use super::hangup::Hangup;
 use super::host;
 use super::lending::Lending;
 use super::limits::Limits;
@@ -105,10 +106,11 @@ where
     // The watch over the connection knows better what it waits for.
     http.header_read_timeout(None);
     http.max_header_size(terms.limits.head_bytes);
-    // Who sends no more (`nc -N`) still wants the answer.
-    http.half_close(true);
+    // A client that leaves ends its request. `Hangup` tells it from one that only sends nothing more.
+    http.half_close(false);
     let answer = service_fn(|request| answers.answer(request));
-    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), answer));
+    let mut connection =
+        pin!(http.serve_connection(TokioIo::new(Hangup::new(stream, answers.progress.clone())), answer));
     let mut ending = terms.ending.clone();
     let mut reached = Ending::NotYet;
     loop {

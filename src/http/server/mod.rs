@@ -9,6 +9,7 @@ mod closing;
 mod coding;
 mod connection;
 mod followed;
+mod hangup;
 mod host;
 mod inherited;
 mod lending;

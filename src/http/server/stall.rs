@@ -154,6 +154,11 @@ impl Progress {
         self.at().stage == Stage::Idle
     }
 
+    /// Whether a request has been read and its answer has not been handed over.
+    pub(super) fn is_answering(&self) -> bool {
+        self.at().stage == Stage::Answer
+    }
+
     pub(super) fn has_more(&self) -> bool {
         self.at().has_more
     }

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use ignition::discovery::ipxe::{self, Architecture, Credential};
 use ignition::discovery::{ImageType as DiscoveryImage, InfraEnvId as DiscoveryId, Token};
+use ignition::network::Networks;
 use sha2::{Digest, Sha256};
 
 use super::model::PresignedUrl;
@@ -115,9 +116,8 @@ impl Inventory {
                 return Err(Refusal::new(axum::http::StatusCode::NOT_IMPLEMENTED, reason));
             }
         };
-        self.made_from(record, move |record, inputs, inventory| {
-            let networks = inputs.networks(inventory.keyfiles()).map_err(refused)?;
-            let composed = inputs.config(kind, &networks).map_err(refused)?;
+        self.made_from(record, move |record, inputs, networks| {
+            let composed = inputs.config(kind, networks).map_err(refused)?;
             Ok(File::new("discovery.ign", composed.config.to_json(), record))
         })
         .await
@@ -133,10 +133,9 @@ impl Inventory {
         if record.image.static_network_config.is_empty() {
             return Ok(File::new("", Bytes::new(), &record));
         }
-        self.made_from(record, |record, inputs, inventory| {
-            let networks = inputs.networks(inventory.keyfiles()).map_err(refused)?;
+        self.made_from(record, |record, _, networks| {
             let name = format!("{}-static-network-config.tar", record.id);
-            Ok(File::new(name, Inputs::network_tar(&networks), record))
+            Ok(File::new(name, Inputs::network_tar(networks), record))
         })
         .await
     }
@@ -148,9 +147,8 @@ impl Inventory {
     /// When there is no such infra-env.
     pub async fn minimal_initrd(&self, id: InfraEnvId) -> Result<File, Refusal> {
         let record = self.stored_infra_env(id).await?.record;
-        self.made_from(record, |record, inputs, inventory| {
-            let networks = inputs.networks(inventory.keyfiles()).map_err(refused)?;
-            let packed = inputs.initrd(&networks).map_err(refused)?;
+        self.made_from(record, |record, inputs, networks| {
+            let packed = inputs.initrd(networks).map_err(refused)?;
             Ok(File::new("", packed.as_bytes().clone(), record))
         })
         .await
@@ -213,16 +211,17 @@ impl Inventory {
         Ok(PresignedUrl { url, expires_at: Millis(None) })
     }
 
-    /// Makes a file away from the threads that serve requests.
+    /// Makes a file of an infra-env and the files of its networks, on another thread.
     async fn made_from(
         &self,
         record: InfraEnvRecord,
-        make: impl FnOnce(&InfraEnvRecord, &Inputs, &Self) -> Result<File, Refusal> + Send + 'static,
+        make: impl FnOnce(&InfraEnvRecord, &Inputs, &Networks) -> Result<File, Refusal> + Send + 'static,
     ) -> Result<File, Refusal> {
         let inventory = self.clone();
-        in_background(move || {
+        in_background(move |cancel| {
             let inputs = record.inputs(inventory.settings())?;
-            make(&record, &inputs, &inventory)
+            let networks = inputs.networks_until(inventory.keyfiles(), cancel).map_err(refused)?;
+            make(&record, &inputs, &networks)
         })
         .await
     }

@@ -2,6 +2,7 @@
 
 use ignition::discovery::ImageType as DiscoveryImage;
 use ignition::network::check::{self, Finding};
+use ignition::network::{Cancel, HostError};
 use ignition::report;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -9,6 +10,7 @@ use utoipa::ToSchema;
 use super::record::InfraEnvRecord;
 use super::rules::refused;
 use super::static_network;
+use crate::discovery::DiscoveryError;
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::{Inventory, Refusal, in_background};
 
@@ -37,14 +39,15 @@ impl Inventory {
     pub async fn preflight(&self, id: InfraEnvId) -> Result<Preflight, Refusal> {
         let record = self.stored_infra_env(id).await?.record;
         let inventory = self.clone();
-        in_background(move || inventory.look_through(&record)).await
+        in_background(move |cancel| inventory.look_through(&record, cancel)).await
     }
 
-    fn look_through(&self, record: &InfraEnvRecord) -> Result<Preflight, Refusal> {
+    fn look_through(&self, record: &InfraEnvRecord, cancel: &Cancel) -> Result<Preflight, Refusal> {
         let inputs = record.inputs(self.settings())?;
-        let network =
-            check::check(&static_network::hosts(&record.image.static_network_config), self.keyfiles());
-        let networks = inputs.networks(self.keyfiles()).map_err(refused)?;
+        let hosts = static_network::hosts(&record.image.static_network_config);
+        let network = check::check_until(&hosts, self.keyfiles(), cancel);
+        let network = network.ok_or(HostError::Cancelled).map_err(DiscoveryError::from).map_err(refused)?;
+        let networks = inputs.networks_until(self.keyfiles(), cancel).map_err(refused)?;
         let composed = inputs.config(DiscoveryImage::Full, &networks).map_err(refused)?;
         Ok(Preflight {
             infra_env_id: record.id,

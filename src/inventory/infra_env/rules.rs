@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use ignition::discovery::{ComposeError, ImageType as DiscoveryImage};
+use ignition::network::Cancel;
 use ignition::network::check::Finding;
 
 use super::model::{KernelArgument, KernelArgumentOperation};
@@ -34,6 +35,7 @@ impl Inventory {
         source: &ImageSource,
         before: &ImageSource,
         pull_secret: PullSecretOf,
+        cancel: &Cancel,
     ) -> Result<Vec<Finding>, Refusal> {
         let settings = self.settings();
         if source.proxy != before.proxy {
@@ -65,10 +67,10 @@ impl Inventory {
         }
         let mut warnings = Vec::new();
         if source.static_network_config != before.static_network_config {
-            warnings = static_network::check(&source.static_network_config, self.keyfiles())?;
+            warnings = static_network::check(&source.static_network_config, self.keyfiles(), cancel)?;
         }
         if source.ignition_config_override != before.ignition_config_override {
-            self.check_override(source)?;
+            self.check_override(source, cancel)?;
         }
         Ok(warnings)
     }
@@ -81,7 +83,7 @@ impl Inventory {
         pull_secret: PullSecretOf,
     ) -> Result<Vec<Finding>, Refusal> {
         let (inventory, source, before) = (self.clone(), source.clone(), before.clone());
-        in_background(move || inventory.check_image_source(&source, &before, pull_secret)).await
+        in_background(move |cancel| inventory.check_image_source(&source, &before, pull_secret, cancel)).await
     }
 
     fn check_pull_secret(&self, secret: &Secret, of: PullSecretOf) -> Result<(), Refusal> {
@@ -95,13 +97,13 @@ impl Inventory {
     }
 
     /// Makes the config with the override, to see whether it can be made.
-    fn check_override(&self, source: &ImageSource) -> Result<(), Refusal> {
+    fn check_override(&self, source: &ImageSource, cancel: &Cancel) -> Result<(), Refusal> {
         if source.ignition_config_override.is_empty() {
             return Ok(());
         }
         let inputs =
             source.inputs(InfraEnvId::from(uuid::Uuid::nil()), &Secret::default(), self.settings())?;
-        let networks = inputs.networks(self.keyfiles()).map_err(refused)?;
+        let networks = inputs.networks_until(self.keyfiles(), cancel).map_err(refused)?;
         inputs.config(DiscoveryImage::Full, &networks).map_err(refused)?;
         Ok(())
     }

@@ -110,13 +110,13 @@ impl Inventory {
         machine: Option<MacAddr>,
     ) -> Result<Rendered, Refusal> {
         let inventory = self.clone();
-        in_background(move || {
+        in_background(move |cancel| {
             let mut inputs = record.inputs(inventory.settings())?;
             if let Some(mac) = machine {
                 let none = || Refusal::not_found(format!("no network of this infra-env is for {mac}"));
                 inputs = inputs.of_machine(mac).ok_or_else(none)?;
             }
-            let networks = inputs.networks(inventory.keyfiles()).map_err(refused)?;
+            let networks = inputs.networks_until(inventory.keyfiles(), cancel).map_err(refused)?;
             let rendered = match kind {
                 Some(kind) => inputs.rendered(kind, &networks),
                 None if record.image.image_type == ImageType::Full => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use ignition::network::check::{self, Finding};
-use ignition::network::{HostNetwork, KeyfileCache, MacInterface};
+use ignition::network::{Cancel, HostNetwork, KeyfileCache, MacInterface};
 use ignition::report::Severity;
 
 use super::model::HostStaticNetwork;
@@ -39,11 +39,16 @@ pub(super) fn hosts(networks: &[HostStaticNetwork]) -> Vec<HostNetwork> {
 /// Checks networks in the order in which they came, so that messages count hosts as the client does.
 ///
 /// Gives the findings that are no errors.
-pub(super) fn check(networks: &[HostStaticNetwork], cache: &KeyfileCache) -> Result<Vec<Finding>, Refusal> {
+pub(super) fn check(
+    networks: &[HostStaticNetwork],
+    cache: &KeyfileCache,
+    cancel: &Cancel,
+) -> Result<Vec<Finding>, Refusal> {
     let errors: Vec<String> =
         networks.iter().enumerate().filter_map(|(host, network)| map_error(host, network)).collect();
     refuse(&errors, Vec::new())?;
-    let report = check::check(&hosts(networks), cache);
+    let report = check::check_until(&hosts(networks), cache, cancel);
+    let report = report.ok_or_else(|| Refusal::internal("the client has gone"))?;
     let (errors, rest): (Vec<Finding>, Vec<Finding>) =
         report.findings().iter().cloned().partition(|finding| finding.severity == Severity::Error);
     let texts: Vec<String> = errors.iter().map(Finding::to_string).collect();

@@ -20,7 +20,7 @@ pub use finding::{Finding, Report, Rule};
 use super::document::Document;
 use super::generate::keyfiles_of;
 use super::yaml::Lines;
-use super::{HostError, HostNetwork, KeyfileCache, NetworkError, parallel, payload};
+use super::{Cancel, HostError, HostNetwork, KeyfileCache, NetworkError, parallel, payload};
 use crate::report::Severity;
 use finding::Draft;
 use state::{Found, State};
@@ -44,7 +44,18 @@ const MAP: &str = "mac_interface_map";
 /// ```
 #[must_use]
 pub fn check(hosts: &[HostNetwork], cache: &KeyfileCache) -> Report {
-    let mut found = parallel::map(hosts, |host| inspect(host, cache));
+    report(hosts, parallel::map(hosts, &Cancel::new(), |host| inspect(host, cache)))
+}
+
+/// Checks hosts as [`check`] does. Returns nothing if the work was cancelled.
+#[must_use]
+pub fn check_until(hosts: &[HostNetwork], cache: &KeyfileCache, cancel: &Cancel) -> Option<Report> {
+    let found = parallel::map(hosts, cancel, |host| inspect(host, cache));
+    (!cancel.is_cancelled()).then(|| report(hosts, found))
+}
+
+/// Compares the hosts, and reports what was found in each and among them.
+fn report(hosts: &[HostNetwork], mut found: Vec<Found>) -> Report {
     across::check(hosts, &mut found);
     let findings = hosts.iter().zip(found).enumerate().flat_map(|(index, (host, found))| {
         let lines = (!found.findings.is_empty()).then(|| Lines::read(host.document()));
