@@ -22,20 +22,26 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(super) struct Hangup<S> {
     stream: S,
     progress: Progress,
-    /// Whether a part of the answer to the last request has been written.
+    /// Whether hyper has read anything.
+    has_read: bool,
+    /// Whether hyper has written anything since it last read.
     has_begun: bool,
+    /// Whether hyper has flushed since it last wrote. It takes an end before that for the end of the answer.
+    is_flushed: bool,
     /// Runs while the client has ended its side and no answer has begun.
     patience: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Hangup<S> {
     pub(super) fn new(stream: S, progress: Progress) -> Self {
-        Self { stream, progress, has_begun: false, patience: None }
+        Self { stream, progress, has_read: false, has_begun: false, is_flushed: true, patience: None }
     }
 
     /// Waits before hyper learns that the client sends nothing more.
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if !self.progress.is_answering() {
+        // hyper looks for an end before it hands over a request that it has read.
+        let is_asked = self.has_read && self.progress.is_under_way();
+        if !is_asked && self.is_flushed {
             return Poll::Ready(());
         }
         if self.has_begun {
@@ -45,9 +51,9 @@ impl<S> Hangup<S> {
         self.patience.get_or_insert_with(|| Box::pin(sleep(PATIENCE))).as_mut().poll(context)
     }
 
-    fn written(&mut self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        self.has_begun |= matches!(written, Poll::Ready(Ok(len)) if len > 0);
-        written
+    fn writes(&mut self) {
+        self.has_begun = true;
+        self.is_flushed = false;
     }
 }
 
@@ -63,7 +69,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Hangup<S> {
         if buf.filled().len() == before {
             return this.poll_end(context).map(Ok);
         }
-        this.has_begun = false;
+        this.has_read = true;
+        // What comes while an answer is sent is the next request.
+        this.has_begun &= !this.is_flushed;
         Poll::Ready(Ok(()))
     }
 }
@@ -71,8 +79,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Hangup<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for Hangup<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let written = Pin::new(&mut this.stream).poll_write(context, bytes);
-        this.written(written)
+        this.writes();
+        Pin::new(&mut this.stream).poll_write(context, bytes)
     }
 
     fn poll_write_vectored(
@@ -81,8 +89,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Hangup<S> {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let written = Pin::new(&mut this.stream).poll_write_vectored(context, slices);
-        this.written(written)
+        this.writes();
+        Pin::new(&mut this.stream).poll_write_vectored(context, slices)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -90,7 +98,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Hangup<S> {
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(context)
+        let this = self.get_mut();
+        ready!(Pin::new(&mut this.stream).poll_flush(context))?;
+        this.is_flushed = true;
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

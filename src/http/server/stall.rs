@@ -154,9 +154,9 @@ impl Progress {
         self.at().stage == Stage::Idle
     }
 
-    /// Whether a request has been read and its answer has not been handed over.
-    pub(super) fn is_answering(&self) -> bool {
-        self.at().stage == Stage::Answer
+    /// Whether a request is being read or answered, but not waiting for its body.
+    pub(super) fn is_under_way(&self) -> bool {
+        matches!(self.at().stage, Stage::Head | Stage::Answer)
     }
 
     pub(super) fn has_more(&self) -> bool {
