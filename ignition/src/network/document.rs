@@ -96,7 +96,56 @@ fn object(key: &str, value: Value) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// Every kind of scalar and collection, and all that YAML has besides.
+    const SYNTAX: &str = include_str!("../../../fuzz/src/network/syntax.yaml");
+
+    /// Compares a document with what nmstate's own YAML parser makes of it, if both accept it.
+    fn compare(text: &str) -> bool {
+        let peer = isolation::run(|| NetworkState::new_from_yaml(text));
+        let own = Document::parse(text).and_then(|document| document.state());
+        match (own, peer) {
+            (Ok(own), Ok(Ok(peer))) => {
+                assert_eq!(own, peer, "{text}");
+                true
+            }
+            _ => false,
+        }
+    }
+
+    #[test]
+    fn syntax_means_the_same_to_the_yaml_parser_of_nmstate() {
+        assert!(compare(SYNTAX));
+        assert!(compare(&SYNTAX.replace('\n', "\r\n")));
+    }
+
+    const PIECES: [&str; 44] = [
+        "[", "]", "{", "}", ",", ", ", "\"", "'", "''", "\\", "\\n", "#", " #", "\n", "\n  ", "\n- ", "\r",
+        "\r\n", "\t", " ", "a", ": ", ":", "? ", "- ", "!", "!!str ", "!!int ", "!t ", "&a ", "*a", "*one",
+        "*ipv4", "<<: ", "|", "|-\n", ">2\n", "\u{85}", "\u{2028}", "\u{feff}", "\u{a0}", "---\n", "...\n",
+        "%",
+    ];
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn changed_documents_mean_the_same_to_the_yaml_parser_of_nmstate(
+            changes in prop::collection::vec((0..SYNTAX.len(), 0..4_usize, prop::sample::select(&PIECES[..])), 1..4),
+        ) {
+            let mut text = SYNTAX.to_owned();
+            for (at, len, piece) in changes {
+                let (at, end) = (at.min(text.len()), (at + len).min(text.len()));
+                if text.is_char_boundary(at) && text.is_char_boundary(end) {
+                    text.replace_range(at..end, piece);
+                }
+            }
+            compare(&text);
+        }
+    }
 
     fn fault(text: &str) -> String {
         Document::parse(text).unwrap().state().unwrap_err().to_string()

@@ -332,3 +332,94 @@ fn forbidden(text: &str) -> Option<YamlError> {
     let problem = format!("the character {:?} is not allowed", char);
     Some(YamlError { problem, line, column })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn value(text: &str) -> Value {
+        read(text, 1000).unwrap()
+    }
+
+    fn refusal(text: &str) -> String {
+        read(text, 1000).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn documents_become_json() {
+        assert_eq!(value(""), Value::Null);
+        assert_eq!(value("\u{feff}%YAML 1.2\n---\na: [1, '1', ~]\n...\n"), json!({"a": [1, "1", null]}));
+        assert_eq!(value("- &a {b: 0x10}\n- *a\n- &a 7\n- *a\n"), json!([{"b": 16}, {"b": 16}, 7, 7]));
+        assert_eq!(value("&k key: 1\n0x10: 2\n"), json!({"key": 1, "0x10": 2}));
+        assert_eq!(value("a: &k key\n*k : {<<: 1, ~: 2}"), json!({"a": "key", "key": {"<<": 1, "~": 2}}));
+        assert_eq!(
+            value("{\"a\": \"\\u00e4\", \"b\": [1.5, true]}"),
+            json!({"a": "\u{e4}", "b": [1.5, true]})
+        );
+    }
+
+    #[test]
+    fn refusals_say_what_and_where() {
+        for (text, expected) in [
+            ("a: 1\n  b: 2\n", "mapping values are not allowed in this context at line 2 column 4"),
+            ("a: 1\nb: 2\na: 3\n", "duplicate key \"a\" at line 3 column 1"),
+            ("a: *b\n", "alias \"b\" has no anchor at line 1 column 4"),
+            ("a: &b [*b]\n", "alias \"b\" contains itself at line 1 column 8"),
+            ("? [a]\n: b\n", "a mapping key is a collection; only scalars are accepted at line 1 column 3"),
+            (
+                "a: &b [1]\n*b : 2\n",
+                "a mapping key is the alias \"b\", which is not a string at line 2 column 1",
+            ),
+            ("a: !secret b\n", "unknown tag \"!secret\" at line 1 column 4"),
+            ("a: !!int b\n", "\"b\" is not an integer at line 1 column 4"),
+            ("a: 1\n---\nb: 2\n", "a second document begins at line 2 column 1"),
+            ("a:\n- b\u{7}\n", "the character '\\u{7}' is not allowed at line 2 column 4"),
+        ] {
+            assert_eq!(refusal(text), expected);
+        }
+        assert!(refusal("\"\\").contains("line 1"), "an end that the parser does not expect");
+    }
+
+    #[test]
+    fn nesting_is_limited_with_aliases_resolved() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        value(&nested(MAX_DEPTH));
+        assert!(
+            refusal(&nested(MAX_DEPTH + 1)).starts_with("collections are nested more than 128 levels deep")
+        );
+        let half = MAX_DEPTH / 2;
+        let with_alias = |inner: usize| {
+            let outer = half - 1;
+            format!("- &a {}\n- {}*a{}\n", nested(inner), "[".repeat(outer), "]".repeat(outer))
+        };
+        value(&with_alias(half));
+        assert!(refusal(&with_alias(half + 1)).contains("levels deep at line 2"));
+    }
+
+    #[test]
+    fn values_are_limited_with_aliases_resolved() {
+        let list = |count: usize| format!("[{}]", "1,".repeat(count));
+        value(&list(999));
+        assert_eq!(
+            refusal(&list(1000)),
+            "more than 1000 values, with aliases resolved at line 1 column 2000"
+        );
+        // The anchor keeps 101 values, and each alias adds as many.
+        let aliases = |count: usize| format!("- &a {}\n- [{}]\n", list(100), "*a,".repeat(count));
+        value(&aliases(7));
+        assert!(refusal(&aliases(8)).starts_with("more than 1000 values"));
+    }
+
+    #[test]
+    fn text_of_aliases_is_limited() {
+        let aliases =
+            |count: usize| format!("- &a {}\n- [{}]\n", "x".repeat(MAX_ALIAS_TEXT / 4), "*a,".repeat(count));
+        value(&aliases(4));
+        assert!(refusal(&aliases(5)).starts_with("aliases add more than 524288 bytes of text"));
+        let nested = format!("- &a {}", "x".repeat(MAX_ALIAS_TEXT + 1));
+        assert!(refusal(&nested).starts_with("anchors hold more than 524288 bytes of text"));
+        value(&"x".repeat(2 * MAX_ALIAS_TEXT));
+    }
+}
