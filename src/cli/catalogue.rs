@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
+use serde::de::IgnoredAny;
 
 use crate::cli::auth::read_text;
 use crate::images::Catalogue;
@@ -47,30 +48,64 @@ pub(in crate::cli) struct CatalogueOptions {
 
 impl OsImagesOptions {
     pub(in crate::cli) fn read(&self) -> Result<Catalogue> {
-        let images = list(self.os_images.as_deref(), self.os_images_file.as_deref())?;
+        const TEXT: &str = "--os-images (OS_IMAGES)";
+        const FILE: &str = "--os-images-file (KINDLING_OS_IMAGES_FILE)";
+        let images = list((TEXT, self.os_images.as_deref()), (FILE, self.os_images_file.as_deref()))?;
         Ok(images.as_deref().map(Catalogue::parse).transpose()?.unwrap_or_default())
     }
 }
 
 impl CatalogueOptions {
     pub(in crate::cli) fn read(&self) -> Result<Catalogue> {
+        const TEXT: &str = "--release-images (RELEASE_IMAGES)";
+        const FILE: &str = "--release-images-file (KINDLING_RELEASE_IMAGES_FILE)";
+        const IGNORED: &str = "--ignored-openshift-versions (IGNORED_OPENSHIFT_VERSIONS)";
         let mut catalogue = self.os_images.read()?;
-        if let Some(releases) = list(self.release_images.as_deref(), self.release_images_file.as_deref())? {
+        let releases =
+            list((TEXT, self.release_images.as_deref()), (FILE, self.release_images_file.as_deref()))?;
+        if let Some(releases) = releases {
             catalogue = catalogue.with_release_images(&releases)?;
         }
-        if let Some(ignored) = list(self.ignored_openshift_versions.as_deref(), None)? {
+        if let Some(ignored) = list((IGNORED, self.ignored_openshift_versions.as_deref()), (IGNORED, None))? {
             catalogue = catalogue.ignoring(&ignored)?;
         }
         Ok(catalogue)
     }
 }
 
-/// A list as text, from wherever it stands.
-fn list(text: Option<&str>, file: Option<&Path>) -> Result<Option<String>> {
-    match (text.map(|text| text.strip_prefix('@').ok_or(text)), file) {
-        (_, Some(path)) => read_text(path, MAX_LIST).map(Some),
-        (Some(Ok(path)), None) => read_text(Path::new(path), MAX_LIST).map(Some),
-        (Some(Err(text)), None) => Ok(Some(text.to_owned())),
-        (None, None) => Ok(None),
+/// The text of a JSON list, which is the value of the first option, or in a file that either option names. The options have
+/// names for messages.
+fn list(
+    (option, text): (&str, Option<&str>),
+    (file_option, file): (&str, Option<&Path>),
+) -> Result<Option<String>> {
+    let (option, path) = match (file, text.map(|text| (text, text.strip_prefix('@')))) {
+        (Some(path), _) => (file_option, path),
+        (None, Some((_, Some(path)))) => (option, Path::new(path)),
+        (None, Some((text, None))) => {
+            check_inline(option, text)?;
+            return Ok(Some(text.to_owned()));
+        }
+        (None, None) => return Ok(None),
+    };
+    let text = read_text(path, MAX_LIST)?;
+    if let Some(error) = list_error(&text) {
+        bail!("{option}: {}: not a JSON list: {error}", path.display());
     }
+    Ok(Some(text))
+}
+
+fn check_inline(option: &str, text: &str) -> Result<()> {
+    let Some(error) = list_error(text) else { return Ok(()) };
+    let remedy = if Path::new(text).is_file() {
+        format!("to read the file {text}, write @{text}")
+    } else {
+        "to read a file, write @FILE".to_owned()
+    };
+    bail!("{option}: not a JSON list: {error}; {remedy}");
+}
+
+/// Why a text is not a JSON list. The catalogue refuses an empty text.
+fn list_error(text: &str) -> Option<serde_json::Error> {
+    if text.trim().is_empty() { None } else { serde_json::from_str::<Vec<IgnoredAny>>(text).err() }
 }

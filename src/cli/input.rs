@@ -25,6 +25,11 @@ pub(super) fn read(path: Option<&str>) -> Result<Vec<u8>> {
     }
 }
 
+/// Reads a whole file, or the standard input if no path is given, and returns its name for messages.
+pub(super) fn read_named(path: Option<&str>) -> Result<(&str, Vec<u8>)> {
+    Ok((path.unwrap_or("stdin"), read(path)?))
+}
+
 /// The name of the standard input among files.
 const STDIN: &str = "-";
 

@@ -16,6 +16,7 @@ mod duration;
 mod environment;
 mod ignition;
 mod input;
+mod installer;
 mod iso;
 mod man;
 mod network;
@@ -78,11 +79,6 @@ enum Command {
     Dev(dev::Command),
 }
 
-/// The name under which scripts may call us.
-const INSTALLER: &str = "coreos-installer";
-/// The version of that program whose verbs ours follow.
-const INSTALLER_VERSION: &str = concat!("0.27.0+kindling.", env!("CARGO_PKG_VERSION"));
-
 /// Runs the command that the arguments name, and gives the exit code: 0 done, 1 failed (or, of `iso diff`, `iso
 /// verify`, `ignition validate`, `ignition merge`, `network check`, `doctor` and `boot-test`, found something), 2 wrong
 /// usage (or, of `iso diff`, failed), 3 of `discovery create` and `discovery apply`: done, and the summary cannot be printed.
@@ -107,7 +103,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn definition(arguments: &[OsString]) -> clap::Command {
     let called = arguments.first().and_then(|path| Path::new(path).file_name());
     match called {
-        Some(name) if name == INSTALLER => Cli::command().name(INSTALLER).version(INSTALLER_VERSION),
+        Some(name) if name == installer::NAME => {
+            Cli::command().name(installer::NAME).version(installer::VERSION)
+        }
         _ => Cli::command(),
     }
 }
@@ -115,6 +113,7 @@ fn definition(arguments: &[OsString]) -> clap::Command {
 fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     let command = definition(arguments);
     let mut command = settings_file::resolve(environment::resolve(command), arguments)?;
+    installer::refuse(&mut command, arguments)?;
     let matches = command.try_get_matches_from_mut(arguments);
     Cli::from_arg_matches(&matches.map_err(|error| environment::explain(error, &command, arguments))?)
 }

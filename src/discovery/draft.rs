@@ -13,6 +13,7 @@ use ignition::network::{Generation, HostNetwork, KeyfileCache, yaml};
 
 use super::Inputs;
 use super::finding::{Findings, Given, Place};
+use crate::images::Version;
 
 /// A text, and where it stands.
 pub type Text = Given<String>;
@@ -146,7 +147,7 @@ impl Draft {
         }
     }
 
-    /// Looks at the networks of the machines, and at the config that is laid over the generated one.
+    /// Checks the networks of the machines, the config override and the OpenShift version.
     #[must_use]
     pub fn check(&self, cache: &KeyfileCache) -> Findings {
         let mut findings = Findings::default();
@@ -166,7 +167,20 @@ impl Draft {
                 findings.push(finding.severity, place, message);
             }
         }
+        self.check_version(&mut findings);
         findings
+    }
+
+    /// Warns of a version that this program was not made for: more often a typing error than a later release.
+    fn check_version(&self, findings: &mut Findings) {
+        let Some(given) = &self.version else { return };
+        let Some(version) = Version::parse(&given.value) else { return };
+        if !Version::KNOWN_MINORS.contains(&version.minor()) {
+            let ((major, minor), (last_major, last_minor)) = Version::KNOWN_MINORS.into_inner();
+            let known = format!("those from {major}.{minor} to {last_major}.{last_minor} are known");
+            let message = format!("{} is not a known OpenShift version: {known}", given.value);
+            findings.warning(given.place.clone(), message);
+        }
     }
 
     /// What its images are made of, if all of it is good.
@@ -256,7 +270,7 @@ impl Draft {
     }
 
     fn version(&self, surroundings: &Surroundings, findings: &mut Findings) -> Option<String> {
-        let is_version = |text: &str| crate::images::Version::parse(text).is_some();
+        let is_version = |text: &str| Version::parse(text).is_some();
         match (&self.version, &surroundings.version) {
             (Some(given), _) if is_version(&given.value) => Some(given.value.clone()),
             (Some(given), _) => {

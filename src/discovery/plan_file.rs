@@ -19,8 +19,8 @@ const VERSION: u32 = 1;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanFileError {
-    /// It is none.
-    #[error("it is no plan file")]
+    /// The text is not a plan file.
+    #[error("not a plan file")]
     Malformed(#[source] serde_json::Error),
     /// It is one of another version of the format.
     #[error("it has version {found} of the format, and this program reads version {VERSION}")]

@@ -1,6 +1,7 @@
 //! Versions of OpenShift, in order.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// A version of OpenShift: `4.14`, `4.14.3`, `4.15.0-rc.1`.
 ///
@@ -27,6 +28,10 @@ enum Part {
 }
 
 impl Version {
+    /// The minor versions that Kindling was made for, from the oldest to the newest. Others work as well if their live
+    /// images have the same format.
+    pub const KNOWN_MINORS: RangeInclusive<(u64, u64)> = (4, 6)..=(4, 22);
+
     /// Reads a version of two or three numbers.
     ///
     /// # Examples

@@ -194,7 +194,7 @@ fn parts_of_an_upload_that_was_killed_are_removed_at_the_next_start() {
     // More than the server keeps in memory, and not all of it.
     let (headers, body) = form(40 << 20);
     let mut stream = server.connect();
-    write!(stream, "POST {path} HTTP/1.1\r\nHost: test\r\n{headers}\r\n\r\n").unwrap();
+    write!(stream, "POST {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n\r\n").unwrap();
     stream.write_all(&body.as_bytes()[..30 << 20]).unwrap();
     let begun = Instant::now();
     while files(&folder) == complete {

@@ -15,12 +15,12 @@ fn an_interrupt_leaves_nothing() {
     recipe().rootfs_len(2 << 30).write_to(&scratch.path("large.iso")).unwrap();
     std::fs::rename(scratch.path("large.iso"), scratch.path("base.iso")).unwrap();
     let before = scratch.path("").read_dir().unwrap().count();
-    let options = ["--pxe", "out/pxe", "--rootfs-url", ROOTFS, "--sha256"];
+    let options = ["--pxe", "pxe", "--rootfs-url", ROOTFS, "--sha256"];
     let mut command =
         scratch.command(["discovery", "create"].iter().chain(&SOURCE).chain(&options)).command();
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let begun = Instant::now();
-    while !scratch.has("out/pxe/vmlinuz") {
+    while !scratch.has("pxe/vmlinuz") {
         assert!(begun.elapsed() < Duration::from_secs(60), "nothing is written");
         thread::sleep(Duration::from_millis(2));
     }
@@ -30,6 +30,6 @@ fn an_interrupt_leaves_nothing() {
     assert_eq!(output.status.code(), Some(130));
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "Interrupted: nothing was written\n");
     assert!(output.stdout.is_empty());
-    assert!(!scratch.has("out"));
+    assert!(!scratch.has("pxe"));
     assert_eq!(scratch.path("").read_dir().unwrap().count(), before);
 }

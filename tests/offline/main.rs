@@ -14,6 +14,7 @@
 mod bases;
 mod images;
 mod interrupted;
+mod messages;
 mod plan_files;
 mod refused;
 mod served;

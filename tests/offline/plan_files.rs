@@ -129,13 +129,13 @@ fn what_is_no_plan_is_refused() {
     let sha256 =
         serde_json::from_str::<Value>(&text).unwrap()["result"]["sha256"].as_str().unwrap().to_owned();
     for (from, to, said) in [
-        ("{", "[", "it is no plan file"),
+        ("{", "[", "not a plan file"),
         ("\"kindling_plan\": 1", "\"kindling_plan\": 2", "it has version 2 of the format"),
-        ("\"made_by\"", "\"made_for\"", "it is no plan file"),
+        ("\"made_by\"", "\"made_for\"", "not a plan file"),
         ("\"config\": \"", "\"config\": \"*", "config is no base64"),
-        ("\"form\": \"minimal\"", "\"form\": \"maximal\"", "it is no plan file"),
+        ("\"form\": \"minimal\"", "\"form\": \"maximal\"", "not a plan file"),
         (sha256.as_str(), &"0".repeat(64), "lays the image out otherwise"),
-        ("\"operation\": \"append\"", "\"operation\": \"guess\"", "it is no plan file"),
+        ("\"operation\": \"append\"", "\"operation\": \"guess\"", "not a plan file"),
         (ROOTFS, "http://192.0.2.9/rootfs.img", "lays the image out otherwise"),
     ] {
         assert!(text.contains(from), "{from}");

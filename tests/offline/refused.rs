@@ -232,12 +232,11 @@ fn every_mistake_has_its_place_and_nothing_is_written() {
             assert!(text.contains(case.from), "{path} has no {:?}", case.from);
             scratch.write(&path, text.replacen(case.from, case.to, 1));
             let before = scratch.names();
-            let output =
-                create(&scratch, &["--full", "out/full.iso", "--pxe", "out/pxe", "--rootfs-url", ROOTFS]);
+            let output = create(&scratch, &["--full", "full.iso", "--pxe", "pxe", "--rootfs-url", ROOTFS]);
             output.failure(case.said);
             assert!(output.stdout.is_empty());
             assert_eq!(scratch.names(), before);
-            assert!(!scratch.has("out"));
+            assert!(!scratch.has("pxe"));
         },
     );
 }
@@ -425,14 +424,13 @@ fn without_room_nothing_is_left() {
     let before = scratch.names();
     // The small files have room, the large ones have none.
     let line = format!(
-        "discovery create --manifests manifests --base base.iso --service-url {SERVICE} --pxe out/pxe --full full.iso \
-         --per-host out/hosts --rootfs-url {ROOTFS}"
+        "discovery create --manifests manifests --base base.iso --service-url {SERVICE} --pxe pxe --full full.iso \
+         --per-host hosts --rootfs-url {ROOTFS}"
     );
     limited(&scratch, 1000, &line).output().failure("File too large");
     assert_eq!(scratch.names(), before);
-    assert!(!scratch.has("out"));
+    assert!(!scratch.has("pxe") && !scratch.has("hosts"));
     create(&scratch, &["--full", "/proc/full.iso"]).failure("/proc/full.iso");
-    create(&scratch, &["--full", "base.iso/full.iso"]).failure("base.iso");
 }
 
 /// A file system in memory, gone at the end; nothing where this user may not have one.
@@ -472,7 +470,7 @@ fn a_full_disk_and_one_that_is_only_read_are_told_of() {
     create(&scratch, &options).failure("No space left on device");
     assert_eq!(scratch.path("small").read_dir().unwrap().count(), 0);
     let Some(_fixed) = Mounted::at(&scratch, "fixed", "size=1m,ro") else { return };
-    for path in ["fixed/full.iso", "fixed/new/full.iso"] {
-        create(&scratch, &["--full", path]).failure("Read-only file system");
+    for option in ["--full", "--pxe"] {
+        create(&scratch, &[option, "fixed/new", "--rootfs-url", ROOTFS]).failure("Read-only file system");
     }
 }

@@ -4,13 +4,13 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use isogen::write::{Access, NewFile};
 use isogen::{BaseImage, Digest};
 
 use super::create::EXIT_CODES;
-use super::output::{Digests, write_plan};
+use super::output::{Digests, require_directory, write_plan};
 use super::told;
 use crate::cli::input;
 use crate::cli::output::{print_line, refuse_terminal, write_stdout};
@@ -36,9 +36,13 @@ pub(in crate::cli) struct Apply {
 
 impl Apply {
     pub(super) fn run(self) -> Result<ExitCode> {
-        let file = read(&self.plan)?;
+        let is_stream = self.output == Path::new("-");
+        if !is_stream {
+            require_directory("--output", &self.output)?;
+        }
+        let file = read(&self.plan, "BASE and PLAN")?;
         let base = BaseImage::open(&self.base)?;
-        if self.output == Path::new("-") {
+        if is_stream {
             return stream((&file, &self.plan), &base);
         }
         make((&file, &self.plan), &base, &self.output)
@@ -70,8 +74,12 @@ fn summary(name: &dyn Display, file: &PlanFile, (len, digest): (u64, Digest)) ->
     format!("{name}: {}, {len} bytes\n  SHA-256 {digest}, as planned", file.form())
 }
 
-/// Reads a plan file; - is the standard input.
-pub(in crate::cli) fn read(path: &str) -> Result<PlanFile> {
+/// Reads a plan file; - is the standard input. A live image is a sign of two swapped arguments, which have names for the
+/// message.
+pub(in crate::cli) fn read(path: &str, arguments: &str) -> Result<PlanFile> {
+    if BaseImage::open(path).is_ok() {
+        bail!("{path}: not a plan file but an ISO image; did you swap {arguments}?");
+    }
     let text = input::Text::read(path)?;
     PlanFile::parse(&text.bytes).with_context(|| text.name)
 }

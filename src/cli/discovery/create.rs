@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::apply;
 use super::output::{Digests, OutputOptions, write};
-use super::prepare::SourceOptions;
+use super::prepare::{FROM_PLAN, SourceOptions};
 use super::{summary, told};
 
 pub(super) const EXIT_CODES: &str = "Exit code: 0 all files are there, 1 an error was found and nothing is there, 2 wrong \
@@ -33,8 +33,9 @@ pub(in crate::cli) struct Create {
 
 impl Create {
     pub(super) fn run(self) -> Result<ExitCode> {
+        self.outputs.require_directories()?;
         if let Some(plan) = &self.source.from_plan {
-            let file = apply::read(plan)?;
+            let file = apply::read(plan, FROM_PLAN)?;
             let output = self.outputs.only(file.form())?;
             let base = self.source.base.open(None)?;
             return apply::make((&file, plan), &base.image, output);

@@ -7,6 +7,7 @@ mod inputs;
 mod output;
 mod plan;
 mod prepare;
+mod private_files;
 mod summary;
 
 pub(super) use apply::read as read_plan;

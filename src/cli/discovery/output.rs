@@ -68,6 +68,7 @@ pub(super) struct Written {
     pub(super) sha256: Option<Digest>,
     /// How it was laid out, if it is an ISO.
     pub(super) layout: Option<String>,
+    pub(super) access: Access,
 }
 
 impl OutputOptions {
@@ -115,6 +116,23 @@ impl OutputOptions {
 }
 
 impl OutputOptions {
+    /// Fails if a file or directory would have to be created in a directory that does not exist. The directories of `--pxe`
+    /// and `--per-host` are created.
+    pub(super) fn require_directories(&self) -> Result<()> {
+        let directories = [("--pxe", &self.pxe), ("--per-host", &self.per_host)];
+        let files = [("--full", &self.full), ("--minimal", &self.minimal), ("--rootfs", &self.rootfs)];
+        let is_created = |path: &PathBuf| {
+            let mut created = directories.iter().filter_map(|(_, directory)| directory.as_deref());
+            created.any(|directory| path.parent() == Some(directory))
+        };
+        for (option, path) in directories.into_iter().chain(files) {
+            if let Some(path) = path.as_ref().filter(|path| !is_created(path)) {
+                require_directory(option, path)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The one file for an image of a form, where that is all that is asked for.
     pub(super) fn only(&self, form: &Form) -> Result<&Path> {
         let (path, option) = match form {
@@ -128,6 +146,19 @@ impl OutputOptions {
             _ => bail!("the plan is one of a {form}: with it, there is {option} alone"),
         }
     }
+}
+
+/// Fails if the directory of a file does not exist. A new one is more often a typing error than meant.
+pub(super) fn require_directory(option: &str, path: &Path) -> Result<()> {
+    let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else { return Ok(()) };
+    let (path, directory) = (path.display(), parent.display());
+    if !parent.exists() {
+        bail!("{option} {path}: the directory {directory} does not exist; create it first");
+    }
+    if !parent.is_dir() {
+        bail!("{option} {path}: {directory} is not a directory");
+    }
+    Ok(())
 }
 
 /// The files of a boot over the network.
@@ -197,7 +228,7 @@ impl Content {
         }
     }
 
-    /// Whoever has a config has its secrets; the rest is for everybody.
+    /// Files with a config contain its secrets.
     fn access(&self) -> Access {
         match self {
             Self::Image(_) | Self::Host(..) => Access::Private,
@@ -266,7 +297,8 @@ fn write_one(
     let sha256 = write_plan(&file, &plan, digests)?;
     created.commit(file, path)?;
     let layout = way.map(|way| way.to_string());
-    Ok(Written { path: path.clone(), what: content.to_string(), len: plan.len(), sha256, layout })
+    let (path, what, access) = (path.clone(), content.to_string(), content.access());
+    Ok(Written { path, what, len: plan.len(), sha256, layout, access })
 }
 
 /// Writes a plan with its digest being made beside, and a bar where somebody looks.

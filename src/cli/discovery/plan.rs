@@ -13,7 +13,8 @@ use isogen::{Plan, Segment};
 use serde_json::{Value, json};
 
 use super::create::EXIT_CODES;
-use super::prepare::SourceOptions;
+use super::output::require_directory;
+use super::prepare::{FROM_PLAN, SourceOptions};
 use super::{named_file, told};
 use crate::cli::output::{print_bytes, print_json};
 use crate::discovery::{Form, PlanFile};
@@ -51,7 +52,10 @@ enum Image {
 impl PlanCommand {
     pub(super) fn run(self) -> Result<ExitCode> {
         if let Some(file) = &self.source.from_plan {
-            return self.show(&super::apply::read(file)?);
+            return self.show(&super::apply::read(file, FROM_PLAN)?);
+        }
+        if let Some(path) = &self.output {
+            require_directory("--output", path)?;
         }
         let form = self.form()?;
         let output = self.output.as_ref().map(|path| NewFile::create(path, Access::Private)).transpose()?;

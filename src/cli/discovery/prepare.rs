@@ -15,6 +15,9 @@ use crate::images::CpuArchitecture;
 /// Bytes of keyfiles that are kept between looking at networks and making images of them.
 const CACHE: usize = 512 << 20;
 
+/// The options that are easily swapped, for a message.
+pub(super) const FROM_PLAN: &str = "--base and --from-plan";
+
 #[derive(Debug, Args)]
 pub(super) struct SourceOptions {
     /// Take everything from a plan file; - is stdin

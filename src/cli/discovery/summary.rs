@@ -3,10 +3,12 @@
 use std::fmt::Write;
 
 use ignition::discovery::masked_url;
+use isogen::write::Access;
 use serde_json::{Value, json};
 
 use super::output::Written;
 use super::prepare::Prepared;
+use super::private_files::PrivateFiles;
 use crate::cli::output::{Lines, print_bytes, print_json};
 
 impl Prepared {
@@ -48,6 +50,7 @@ impl Prepared {
 
 /// Tells what was written.
 pub(super) fn print(prepared: &Prepared, written: &[Written], as_json: bool) -> anyhow::Result<()> {
+    let private = PrivateFiles::new(written);
     if as_json {
         let image = |written: &Written| {
             json!({
@@ -56,11 +59,13 @@ pub(super) fn print(prepared: &Prepared, written: &[Written], as_json: bool) -> 
                 "size": written.len,
                 "sha256": written.sha256.map(|digest| digest.to_string()),
                 "layout": written.layout,
+                "private": written.access == Access::Private,
             })
         };
         let mut json = prepared.to_json();
         if let Some(map) = json.as_object_mut() {
             map.insert("images".to_owned(), written.iter().map(image).collect());
+            map.insert("private_files".to_owned(), json!(private));
         }
         return print_json(&json);
     }
@@ -68,10 +73,14 @@ pub(super) fn print(prepared: &Prepared, written: &[Written], as_json: bool) -> 
     for written in written {
         writeln!(out, "\n{}", written.path.display())?;
         let layout = written.layout.as_ref().map(|layout| format!(", {layout}")).unwrap_or_default();
-        writeln!(out, "  {}, {} bytes{layout}", written.what, written.len)?;
+        let mode = if written.access == Access::Private { ", mode 0600" } else { "" };
+        writeln!(out, "  {}, {} bytes{layout}{mode}", written.what, written.len)?;
         if let Some(digest) = &written.sha256 {
             writeln!(out, "  SHA-256 {digest}")?;
         }
+    }
+    if let Some(private) = private {
+        write!(out, "\n{private}")?;
     }
     print_bytes(out.as_bytes())
 }

@@ -1,6 +1,7 @@
 //! `kindling ignition`: Ignition configs by themselves, without an image.
 
 mod findings;
+pub(super) mod invalid;
 mod merge;
 mod show;
 mod validate;

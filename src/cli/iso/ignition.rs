@@ -5,6 +5,7 @@ use clap::{Args, Subcommand};
 use isogen::initrd::IGNITION_CONFIG;
 use isogen::{BaseImage, Edits, Encoding};
 
+use crate::cli::ignition::invalid;
 use crate::cli::input;
 use crate::cli::output::{EditOptions, print_bytes};
 
@@ -42,12 +43,13 @@ pub(in crate::cli) struct Embed {
 
 impl Embed {
     pub(super) fn run(self) -> Result<()> {
-        let config = input::read(self.ignition_file.as_deref())?;
+        let (name, config) = input::read_named(self.ignition_file.as_deref())?;
         let editing = self.edit.open()?;
         let mut archive = editing.image.archive()?;
         if !self.force && archive.get(IGNITION_CONFIG).is_some() {
             bail!("{} already has an embedded Ignition config; use -f to force.", editing.name());
         }
+        invalid::warn(name, &config)?;
         archive.insert(IGNITION_CONFIG, config);
         editing.write(&Edits::new().archive(archive.pack(Encoding::Xz)?))
     }

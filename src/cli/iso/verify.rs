@@ -6,9 +6,11 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 use isogen::BaseImage;
+use isogen::initrd::IGNITION_CONFIG;
 use isogen::verify::{Check, Outcome};
 
 use crate::cli::discovery::read_plan;
+use crate::cli::ignition::invalid;
 use crate::cli::output::{Lines, print_bytes, print_json};
 use crate::discovery::{PlanFile, Stamp};
 
@@ -28,10 +30,12 @@ pub(in crate::cli) struct Verify {
 
 impl Verify {
     pub(super) fn run(self) -> Result<ExitCode> {
+        let plan = self.plan.as_ref().map(|path| read_plan(path, "ISO and --plan")).transpose()?;
         let image = BaseImage::open(&self.input)?;
         let mut checks = image.verify()?;
-        if let Some(plan) = &self.plan {
-            checks.push(as_planned(&image, &read_plan(plan)?)?);
+        checks.push(Check { name: "ignition config", outcome: check_config(&image) });
+        if let Some(plan) = &plan {
+            checks.push(as_planned(&image, plan)?);
         }
         if self.json {
             print_json(&checks)?;
@@ -41,6 +45,19 @@ impl Verify {
         let sound = !checks.iter().any(|check| matches!(check.outcome, Outcome::Wrong(_)));
         Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
+}
+
+/// Whether the embedded Ignition config is valid. The check of the Ignition area reports an area that cannot be read.
+fn check_config(image: &BaseImage) -> Outcome {
+    if image.ignition_area().is_none() {
+        return Outcome::Absent;
+    }
+    let Ok(archive) = image.archive() else {
+        return Outcome::Skipped("the Ignition area cannot be read".to_owned());
+    };
+    let Some(config) = archive.get(IGNITION_CONFIG) else { return Outcome::Absent };
+    let errors = invalid::errors(IGNITION_CONFIG, config);
+    if errors.is_empty() { Outcome::Ok } else { Outcome::Wrong(errors) }
 }
 
 /// Whether an image is the one of a plan.

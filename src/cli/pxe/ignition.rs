@@ -5,6 +5,7 @@ use clap::{Args, Subcommand};
 use isogen::initrd::{IGNITION_CONFIG, Limits};
 use isogen::{Archive, Encoding};
 
+use crate::cli::ignition::invalid;
 use crate::cli::input;
 use crate::cli::output::{print_bytes, write_bytes};
 
@@ -38,7 +39,9 @@ pub(in crate::cli) struct Wrap {
 impl Wrap {
     fn run(self) -> Result<()> {
         let mut archive = Archive::new();
-        archive.insert(IGNITION_CONFIG, input::read(self.ignition_file.as_deref())?);
+        let (name, config) = input::read_named(self.ignition_file.as_deref())?;
+        invalid::warn(name, &config)?;
+        archive.insert(IGNITION_CONFIG, config);
         write_bytes(self.output.as_deref(), archive.pack(Encoding::Xz)?.as_bytes())
     }
 }

@@ -39,8 +39,8 @@ impl<S> Hangup<S> {
 
     /// Waits before hyper learns that the client sends nothing more.
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        // hyper looks for an end before it hands over a request that it has read.
-        let is_asked = self.has_read && self.progress.is_under_way();
+        // hyper looks for an end before it hands over a request that it has read, and while its body is being read.
+        let is_asked = self.has_read && !self.progress.is_idle();
         if !is_asked && self.is_flushed {
             return Poll::Ready(());
         }
@@ -115,13 +115,24 @@ mod tests {
 
     use axum::Router;
     use axum::routing::get;
+    use ignition::network::Cancel;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
-    use tokio::sync::mpsc::{Receiver, channel};
+    use tokio::sync::mpsc::{Receiver, Sender, channel};
 
     use super::*;
     use crate::http::server::{Limits, serve_within};
-    use crate::inventory::in_background;
+    use crate::inventory::{Refusal, in_background};
+
+    /// Works until it is cancelled.
+    fn work(cancel: &Cancel, tell: &Sender<&'static str>) -> Result<(), Refusal> {
+        tell.blocking_send("begun").unwrap();
+        while !cancel.is_cancelled() {
+            thread::yield_now();
+        }
+        tell.blocking_send("ended").unwrap();
+        Ok(())
+    }
 
     /// What the server reports next. The bound is far above [`PATIENCE`].
     async fn next(told: &mut Receiver<&'static str>) -> Option<&'static str> {
@@ -133,17 +144,7 @@ mod tests {
         let (tell, told) = channel(2);
         let works = {
             let tell = tell.clone();
-            async move || {
-                let work = in_background(move |cancel| {
-                    tell.blocking_send("begun").unwrap();
-                    while !cancel.is_cancelled() {
-                        thread::yield_now();
-                    }
-                    tell.blocking_send("ended").unwrap();
-                    Ok("")
-                });
-                work.await
-            }
+            async move || in_background(move |cancel| work(cancel, &tell)).await
         };
         let answers_soon = async move || {
             tell.send("begun").await.unwrap();

@@ -154,11 +154,6 @@ impl Progress {
         self.at().stage == Stage::Idle
     }
 
-    /// Whether a request is being read or answered, but not waiting for its body.
-    pub(super) fn is_under_way(&self) -> bool {
-        matches!(self.at().stage, Stage::Head | Stage::Answer)
-    }
-
     pub(super) fn has_more(&self) -> bool {
         self.at().has_more
     }

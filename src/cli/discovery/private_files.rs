@@ -1,0 +1,59 @@
+//! The written files that only their owner may read, and the command that lets a web server read them.
+
+use std::fmt;
+use std::path::Path;
+
+use isogen::write::Access;
+use serde::Serialize;
+
+use super::output::Written;
+
+/// The most files that the command names.
+const MAX_NAMED: usize = 8;
+
+/// The written files that only their owner may read.
+#[derive(Debug, Serialize)]
+pub(super) struct PrivateFiles {
+    mode: &'static str,
+    reason: &'static str,
+    /// The command that lets the group of a web server read them.
+    share_with_group: String,
+}
+
+impl PrivateFiles {
+    /// Returns `None` if all files are public.
+    pub(super) fn new(written: &[Written]) -> Option<Self> {
+        let private = written.iter().filter(|file| file.access == Access::Private);
+        let paths: Vec<String> = private.map(|file| quoted(&file.path)).collect();
+        let files = match paths.len() {
+            0 => return None,
+            1..=MAX_NAMED => paths.join(" "),
+            _ => "FILE...".to_owned(),
+        };
+        Some(Self {
+            mode: "0600",
+            reason: "they contain the pull secret",
+            share_with_group: format!("chgrp GROUP {files} && chmod 640 {files}"),
+        })
+    }
+}
+
+impl fmt::Display for PrivateFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { mode, reason, share_with_group } = self;
+        writeln!(f, "Files with mode {mode} can be read by their owner only: {reason}.")?;
+        writeln!(f, "A web server that runs as another user answers 403 until its group can read them:")?;
+        writeln!(f, "  {share_with_group}")
+    }
+}
+
+/// A path as one word of a shell.
+fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./+:@%,=".contains(character);
+    if text.chars().all(is_plain) && !text.is_empty() {
+        text.into_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}

@@ -1,0 +1,42 @@
+//! The name `coreos-installer`: its version, and the commands of the original program that Kindling does not provide.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use clap::Command;
+use clap::error::ErrorKind;
+
+/// The name under which scripts may call us.
+pub(super) const NAME: &str = "coreos-installer";
+/// The version of that program whose verbs ours follow.
+pub(super) const VERSION: &str = concat!("0.27.0+kindling.", env!("CARGO_PKG_VERSION"));
+/// The commands of that program that have no counterpart.
+const NOT_PROVIDED: [&str; 3] = ["download", "install", "list-stream"];
+
+/// Refuses a command that only the original program has, and names the path of that program.
+pub(super) fn refuse(command: &mut Command, arguments: &[OsString]) -> Result<(), clap::Error> {
+    let name = arguments.get(1).and_then(|name| name.to_str());
+    let Some(name) = name.filter(|name| command.get_name() == NAME && NOT_PROVIDED.contains(name)) else {
+        return Ok(());
+    };
+    let original = match original() {
+        Some(path) => format!("use the original program, {}", path.display()),
+        None => format!("PATH has no other program of the name {NAME}"),
+    };
+    let message = format!("Kindling does not provide `{NAME} {name}`: {original}");
+    Err(command.error(ErrorKind::InvalidSubcommand, message))
+}
+
+/// The first program of that name in `PATH` that is not this one. It is not run.
+fn original() -> Option<PathBuf> {
+    let identity = |file: &Metadata| (file.dev(), file.ino());
+    let own = env::current_exe().and_then(|path| path.metadata()).ok().as_ref().map(identity)?;
+    let is_original = |path: &PathBuf| {
+        let found = path.metadata();
+        found.is_ok_and(|file| file.is_file() && file.mode() & 0o111 != 0 && identity(&file) != own)
+    };
+    env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(NAME)).find(is_original)
+}

@@ -1,0 +1,201 @@
+//! Mistakes of a first use, and the whole of what is said about each.
+
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, json};
+
+use crate::support::{Output, Scratch};
+use crate::{ROOTFS, SERVICE, SOURCE, create, scratch};
+
+#[track_caller]
+fn refused(output: &Output, stderr: &str) {
+    assert_eq!(output.stderr, stderr);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn versions_outside_the_known_range_are_a_warning() {
+    let scratch = scratch("disconnected");
+    let known = "is not a known OpenShift version: those from 4.6 to 4.22 are known";
+    for (index, version) in ["3.11", "4.5", "4.23.0-ec.1", "4.99", "5.0.1"].iter().enumerate() {
+        let output =
+            create(&scratch, &["--full", &format!("{index}.iso"), "--openshift-version", version, "--json"]);
+        assert_eq!(output.stderr, format!("--openshift-version: warning: {version} {known}\n"));
+        let summary: Value = serde_json::from_str(&output.printed()).unwrap();
+        let finding = json!({"severity": "warning", "file": "--openshift-version", "message": format!("{version} {known}")});
+        assert_eq!(summary["findings"], json!([finding]));
+    }
+    for version in ["4.6", "4.18.3-multi", "4.22.7"] {
+        let output = create(&scratch, &["--full", &format!("{version}.iso"), "--openshift-version", version]);
+        assert_eq!(output.stderr, "");
+        output.success();
+    }
+    let text = String::from_utf8(scratch.read("manifests/infraenv.yaml")).unwrap();
+    scratch.write("manifests/infraenv.yaml", text.replace("\"4.16\"", "\"4.99\""));
+    let output = create(&scratch, &["--full", "manifest.iso"]);
+    assert_eq!(
+        output.stderr,
+        format!("manifests/infraenv.yaml:9: spec.osImageVersion: warning: 4.99 {known}\n")
+    );
+    output.success();
+}
+
+#[test]
+fn swapped_arguments_are_recognised() {
+    let scratch = scratch("disconnected");
+    scratch.command(["discovery", "plan", "-o", "site.plan"].iter().chain(&SOURCE)).output().success();
+    let said = |arguments: &str| {
+        format!("Error: base.iso: not a plan file but an ISO image; did you swap {arguments}?\n")
+    };
+    refused(&scratch.kindling("discovery apply site.plan base.iso -o a.iso"), &said("BASE and PLAN"));
+    refused(&scratch.kindling("iso verify --plan base.iso site.plan"), &said("ISO and --plan"));
+    for command in ["create --full a.iso", "plan"] {
+        let line = format!("discovery {command} --from-plan base.iso --base site.plan");
+        refused(&scratch.kindling(&line), &said("--base and --from-plan"));
+    }
+    assert!(!scratch.has("a.iso"));
+    scratch.kindling("discovery apply base.iso site.plan -o a.iso").success();
+}
+
+/// A live image has a gigabyte; a plan file has a few KiB and no reader takes as much.
+#[test]
+fn swapped_arguments_are_recognised_with_a_large_image() {
+    let scratch = Scratch::new();
+    crate::recipe().rootfs_len(80 << 20).write_to(&scratch.path("base.iso")).unwrap();
+    scratch.write("site.plan", "{}");
+    let said = "Error: base.iso: not a plan file but an ISO image; did you swap BASE and PLAN?\n";
+    refused(&scratch.kindling("discovery apply site.plan base.iso -o a.iso"), said);
+}
+
+#[test]
+fn other_files_are_not_plan_files() {
+    let scratch = scratch("disconnected");
+    scratch.write("site.plan", "kind: InfraEnv\n");
+    let said = "Error: site.plan\n\nCaused by:\n    not a plan file\n    expected value at line 1 column 1\n";
+    refused(&scratch.kindling("discovery apply base.iso site.plan -o a.iso"), said);
+}
+
+#[test]
+fn missing_directories_are_named_and_not_created() {
+    let scratch = scratch("disconnected");
+    scratch.command(["discovery", "plan", "-o", "site.plan"].iter().chain(&SOURCE)).output().success();
+    let before = scratch.names();
+    let said = |option: &str, path: &str, directory: &str| {
+        format!("Error: {option} {path}: the directory {directory} does not exist; create it first\n")
+    };
+    for option in ["--full", "--minimal", "--rootfs", "--pxe", "--per-host"] {
+        let output = create(&scratch, &[option, "no/such/x.iso", "--rootfs-url", ROOTFS]);
+        refused(&output, &said(option, "no/such/x.iso", "no/such"));
+    }
+    // A base image that has to be downloaded is not downloaded first.
+    let line = format!("--manifests manifests --base http://127.0.0.1:1/x.iso --service-url {SERVICE}");
+    let output = scratch.kindling(&format!("discovery create {line} --full no/x.iso"));
+    refused(&output, &said("--full", "no/x.iso", "no"));
+    let output = scratch.kindling(&format!("discovery plan {line} -o no/x.plan"));
+    refused(&output, &said("--output", "no/x.plan", "no"));
+    let output = scratch.kindling("discovery apply base.iso site.plan -o no/x.iso");
+    refused(&output, &said("--output", "no/x.iso", "no"));
+    let output = scratch.kindling("discovery create --from-plan site.plan --base base.iso --full no/x.iso");
+    refused(&output, &said("--full", "no/x.iso", "no"));
+    let output = create(&scratch, &["--full", "base.iso/x.iso"]);
+    refused(&output, "Error: --full base.iso/x.iso: base.iso is not a directory\n");
+    assert_eq!(scratch.names(), before);
+    assert!(!scratch.has("no"));
+}
+
+#[test]
+fn directories_of_several_files_are_created() {
+    let scratch = scratch("bonded");
+    let options = ["--pxe", "pxe/", "--per-host", "hosts", "--full", "pxe/full.iso", "--rootfs-url", ROOTFS];
+    create(&scratch, &options).success();
+    for name in ["pxe/initrd.img", "pxe/full.iso", "hosts/master-0.iso"] {
+        assert!(scratch.has(name), "{name}");
+    }
+}
+
+#[test]
+fn lists_of_images_that_are_not_json_are_refused() {
+    let scratch = scratch("disconnected");
+    scratch.write("list.json", "[");
+    for (options, said) in [
+        (
+            "--os-images list.json",
+            "--os-images (OS_IMAGES): not a JSON list: expected value at line 1 column 1; to read the file list.json, \
+             write @list.json",
+        ),
+        (
+            "--os-images none.json",
+            "--os-images (OS_IMAGES): not a JSON list: expected ident at line 1 column 2; to read a file, write @FILE",
+        ),
+        (
+            "--os-images {}",
+            "--os-images (OS_IMAGES): not a JSON list: invalid type: map, expected a sequence at line 1 column 0; to \
+             read a file, write @FILE",
+        ),
+        (
+            "--os-images @list.json",
+            "--os-images (OS_IMAGES): list.json: not a JSON list: EOF while parsing a list at line 1 column 1",
+        ),
+        (
+            "--os-images-file list.json",
+            "--os-images-file (KINDLING_OS_IMAGES_FILE): list.json: not a JSON list: EOF while parsing a list at line \
+             1 column 1",
+        ),
+    ] {
+        let line = format!(
+            "discovery create --manifests manifests --service-url {SERVICE} --os-image 4.18 --full a.iso {options}"
+        );
+        refused(&scratch.kindling(&line), &format!("Error: {said}\n"));
+        refused(
+            &scratch.kindling(&format!("serve --listen 127.0.0.1:0 {options}")),
+            &format!("Error: {said}\n"),
+        );
+    }
+    for (option, variable) in [
+        ("--release-images", "RELEASE_IMAGES"),
+        ("--ignored-openshift-versions", "IGNORED_OPENSHIFT_VERSIONS"),
+    ] {
+        let output = scratch.kindling(&format!("serve --listen 127.0.0.1:0 {option} 4.18,4.19"));
+        let said = format!(
+            "Error: {option} ({variable}): not a JSON list: invalid type: floating point `4.18`, expected a sequence at line 1 column 4; to read a file, \
+             write @FILE\n"
+        );
+        refused(&output, &said);
+    }
+}
+
+/// The goldens of the sites hold the text.
+#[test]
+fn private_files_are_reported_with_the_command_for_a_web_server() {
+    let scratch = scratch("disconnected");
+    let options = ["--full", "the full.iso", "--pxe", "net boot", "--rootfs-url", ROOTFS, "--json"];
+    let summary: Value = serde_json::from_str(&create(&scratch, &options).printed()).unwrap();
+    let private = |image: &&Value| image["private"].as_bool().unwrap();
+    let images = summary["images"].as_array().unwrap();
+    let names: Vec<&str> =
+        images.iter().filter(private).map(|image| image["path"].as_str().unwrap()).collect();
+    assert_eq!(names, ["the full.iso", "net boot/initrd.img"]);
+    for image in images {
+        let mode = scratch.path(image["path"].as_str().unwrap()).metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777 == 0o600, image["private"] == true, "{image}");
+    }
+    let files = "'the full.iso' 'net boot/initrd.img'";
+    assert_eq!(
+        summary["private_files"],
+        json!({
+            "mode": "0600",
+            "reason": "they contain the pull secret",
+            "share_with_group": format!("chgrp GROUP {files} && chmod 640 {files}"),
+        })
+    );
+    let public = ["--rootfs", "rootfs.img", "--json"];
+    let summary: Value = serde_json::from_str(&create(&scratch, &public).printed()).unwrap();
+    assert_eq!(summary["private_files"], Value::Null);
+    let many = crate::scratch("bonded");
+    let text = create(&many, &["--per-host", "it's", "--rootfs-url", ROOTFS]).printed();
+    let note = "\nFiles with mode 0600 can be read by their owner only: they contain the pull secret.\n\
+                A web server that runs as another user answers 403 until its group can read them:\n  \
+                chgrp GROUP 'it'\\''s/master-0.iso'";
+    assert!(text.contains(note), "{text}");
+}
