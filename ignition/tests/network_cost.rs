@@ -47,6 +47,28 @@ fn deep_flow_collections_are_refused_at_the_first_level_too_deep() {
     }
 }
 
+/// Each of these has a part that may be looked at once for each part before it.
+#[test]
+fn time_is_linear_for_hostile_lines() {
+    let makers: [fn(usize) -> String; 4] = [
+        |count| "- ".repeat(count),
+        |count| "-\u{a0}".repeat(count),
+        |count| (0..count).map(|it| format!("{}a:\n", " ".repeat(it % 500))).collect(),
+        |count| format!("a: {}", "b: ".repeat(count)),
+    ];
+    for (number, make) in makers.into_iter().enumerate() {
+        let time = |count: usize| {
+            let host = HostNetwork::without_macs(make(count));
+            let start = processor_time();
+            assert!(!check(&[host], &KeyfileCache::default()).findings().is_empty());
+            processor_time() - start
+        };
+        let few = time(16_000).max(Duration::from_millis(5));
+        let many = time(128_000);
+        assert!(many < few * 24, "{number}: {few:?} became {many:?} for 8 times as much");
+    }
+}
+
 #[test]
 fn brackets_in_text_do_not_count() {
     let brackets = "[{".repeat(100_000);

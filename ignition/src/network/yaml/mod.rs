@@ -149,8 +149,7 @@ struct Walk {
 
 impl Walk {
     fn line(&mut self, line: &str, number: usize) {
-        let mut rest = line.trim_start_matches([' ', '\u{a0}']);
-        let mut column = line.chars().count() - rest.chars().count();
+        let (mut column, mut rest) = indentation(line);
         if rest.is_empty() || rest.starts_with(['#', '%']) || rest.starts_with("---") {
             return;
         }
@@ -158,8 +157,9 @@ impl Walk {
             rest.strip_prefix('-').filter(|it| it.is_empty() || it.starts_with([' ', '\u{a0}']))
         {
             self.item(column, number);
-            rest = item.trim_start_matches([' ', '\u{a0}']);
-            column += 1 + item.chars().count() - rest.chars().count();
+            let (width, after) = indentation(item);
+            rest = after;
+            column += 1 + width;
         }
         if let Some(key) = key(rest) {
             self.leave(|frame| frame.column >= column);
@@ -202,6 +202,13 @@ impl Walk {
             self.lines.entry(self.path.clone()).or_insert(number);
         }
     }
+}
+
+/// The number of characters that indent a text, and the text after them.
+fn indentation(text: &str) -> (usize, &str) {
+    let rest = text.trim_start_matches([' ', '\u{a0}']);
+    let indent = text.get(..text.len() - rest.len()).unwrap_or(text);
+    (indent.chars().count(), rest)
 }
 
 /// Longest key that a line is recorded for.
