@@ -1,10 +1,11 @@
 //! The list of infra-envs, and what is shown of one.
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::browser::{Browser, key};
 use crate::run;
-use crate::service::Service;
+use crate::service::{PULL_SECRET, Service};
 
 /// All files of an infra-env as the page lists them: name, size, URL.
 const FILES: &str = "
@@ -50,6 +51,34 @@ fn all_files_of_an_infra_env_are_listed() {
             .collect();
         assert!(strangers.is_empty(), "{strangers:?}");
         assert!(asked.contains(&service.url("/page/api.js")), "{asked:?}");
+    });
+}
+
+#[test]
+fn closed_cards_show_the_number_of_their_findings() {
+    run(async {
+        let Some(browser) = Browser::start().await else { return };
+        let service = Service::start().await;
+        service.infra_env("checked").await;
+        let plain = json!({"name": "plain", "pull_secret": PULL_SECRET, "openshift_version": "4.17"});
+        service.api(Method::POST, "/infra-envs", &plain).await;
+        browser.go(&service.url("/")).await;
+        browser.find(".counts .badge.warning").await;
+        let shown = "return [...document.querySelectorAll('.opener')].map((opener) => \
+                     [opener.querySelector('.name').textContent, opener.querySelector('.counts').textContent])";
+        assert_eq!(browser.script(shown).await, json!([["plain", ""], ["checked", "1 warning"]]));
+        // Only the infra-env with something to check is asked for.
+        let asked = browser.requests().await;
+        assert_eq!(asked.iter().filter(|url| url.ends_with("/preflight")).count(), 1, "{asked:?}");
+        assert_eq!(browser.all("[aria-expanded=true]").await.len(), 0);
+        browser.find("#refresh").await.click().await;
+        browser
+            .until("return document.getElementById('news').textContent === 'The list is up to date.'")
+            .await;
+        assert_eq!(browser.script(shown).await, json!([["plain", ""], ["checked", "1 warning"]]));
+        let asked = browser.requests().await;
+        assert!(!asked.iter().any(|url| url.ends_with("/preflight")), "{asked:?}");
+        assert_eq!(browser.complaints().await, [""; 0]);
     });
 }
 

@@ -75,6 +75,50 @@ fn a_live_image_that_cannot_be_had_says_why() {
         browser.find("#live-images .badge.failed").await;
         let told = browser.find("#live-images").await.text().await;
         assert!(told.contains(&gone.to_string()) && told.contains("Tried again at"), "{told}");
+        browser.find("#health .badge.waiting").await;
+        assert_eq!(
+            browser.find("#health").await.text().await,
+            "waiting 1 of 1 base images failed to download."
+        );
+        let made = service.infra_env("early").await;
+        browser.go(&service.url(&format!("/?open#{}", made["id"].as_str().unwrap()))).await;
+        browser
+            .until("return document.querySelector('[data-slot=waiting]')?.textContent.includes('failed to download')")
+            .await;
+        assert_eq!(
+            browser.find("[data-slot=waiting]").await.text().await,
+            "The base image failed to download: see Base images below. The service tries again, and downloads wait for it."
+        );
+    });
+}
+
+#[test]
+fn service_without_base_images_says_so_before_the_form_fails() {
+    run(async {
+        let Some(browser) = Browser::start().await else { return };
+        let service = Service::spawn_with_images(Scratch::new(), "", &["--listen", "127.0.0.1:0"]);
+        browser.go(&service.url("/")).await;
+        browser.find("#health .badge.warning").await;
+        assert_eq!(browser.find("#health").await.text().await, "no base images");
+        assert_eq!(
+            browser.find("#no-base-images").await.text().await,
+            "This service has no base image, so no infra-env can be created. Restart it with --os-images or \
+             --os-images-file, or add one with POST api/assisted-install/v2/os-images."
+        );
+        assert_eq!(
+            browser.script("return document.querySelector('table.panel').checkVisibility()").await,
+            false
+        );
+        browser.find("#new").await.click().await;
+        assert_eq!(
+            browser.find("#creation-problem").await.text().await,
+            "This service has no base image, so no infra-env can be created."
+        );
+        browser.find("#cancel").await.click().await;
+        let with_image = Service::start().await;
+        browser.go(&with_image.url("/")).await;
+        browser.find("#live-images .badge.ready").await;
+        assert_eq!(browser.script("return document.getElementById('no-base-images').hidden").await, true);
     });
 }
 

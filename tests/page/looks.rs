@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
+use reqwest::Method;
 use serde_json::json;
 
 use crate::browser::Browser;
 use crate::run;
-use crate::service::{NMSTATE, Service};
+use crate::service::{NMSTATE, PULL_SECRET, Service, VERSION, file_url, small};
+use crate::support::Scratch;
 
 /// The least contrast of text, by WCAG 2.2, 1.4.3.
 const LEAST_CONTRAST: f64 = 4.5;
@@ -95,6 +97,74 @@ fn everything_has_a_name() {
                        .filter((heading) => heading.checkVisibility()).map((heading) => Number(heading.tagName[1])); \
                      return [levels[0], levels.filter((level, index) => level > (levels[index - 1] ?? 0) + 1)]";
         assert_eq!(browser.script(jumps).await, json!([1, []]));
+    });
+}
+
+/// Texts that break inside of a word: they have more lines than words.
+const BROKEN: &str = r"
+    const selector = 'h1, h2, h3, h4, label, legend, button, th, td, dt, .badge, .name, .facts';
+    const isHead = (it) => it.closest('thead') && getComputedStyle(it.closest('thead')).position === 'absolute';
+    const isSeen = (it) => it.checkVisibility() && !it.closest('.unseen') && !isHead(it);
+    const seen = [...document.querySelectorAll(selector)].filter(isSeen);
+    const texts = seen.flatMap((it) => [...it.childNodes]).filter((it) => it.nodeType === 3 && it.data.trim());
+    const lines = (text) => {
+      const range = document.createRange();
+      range.selectNodeContents(text);
+      return new Set([...range.getClientRects()].filter((it) => it.width > 0).map((it) => Math.round(it.top))).size;
+    };
+    const words = (text) => text.data.trim().split(/[\s-]+/).length;
+    return [texts.length, texts.filter((text) => lines(text) > words(text)).map((text) => text.data)];";
+
+/// Whether a table or an element in it is wider than the panel around it.
+const WIDER: &str = r"
+    const panels = [...document.querySelectorAll('table.panel, .inside')].filter((it) => it.checkVisibility());
+    return panels.filter((it) => it.scrollWidth > it.clientWidth).map((it) => it.className);";
+
+#[test]
+fn long_messages_and_lists_do_not_break_words() {
+    run(async {
+        let Some(browser) = Browser::start().await else { return };
+        let path = "pub/openshift-v4/x86_64/dependencies/rhcos/4.20/latest/rhcos-live-iso.x86_64.iso";
+        let scratch = Scratch::new();
+        let base = scratch.path("base.iso");
+        small().write_to(&base).unwrap();
+        let image = |openshift: &str, version: &str, url: &str| json!({"openshift_version": openshift, "cpu_architecture": "x86_64", "version": version, "url": url});
+        let images = json!([
+            image("4.20", "9.6.20251023-0", &format!("http://127.0.0.1:1/{path}")),
+            image("4.17", VERSION, &file_url(&base)),
+        ]);
+        let options = ["--listen", "127.0.0.1:0", "--fetch-images", "at-start"];
+        let service = Service::spawn_with_images(scratch, &images.to_string(), &options);
+        let network: String =
+            (0..6).map(|card| format!("- name: eth{card}\n  type: ethernet\n  state: up\n")).collect();
+        let address = |card: usize| {
+            let mac = format!("52:54:00:00:00:0{card}");
+            json!({"mac_address": mac, "logical_nic_name": format!("eth{card}")})
+        };
+        let addresses: Vec<_> = (0..6).map(address).collect();
+        let body = json!({
+            "name": "edge-munich", "pull_secret": PULL_SECRET, "openshift_version": "4.20",
+            "static_network_config": [
+                {"network_yaml": format!("interfaces:\n{network}"), "mac_interface_map": addresses},
+            ],
+        });
+        let made = service.api(Method::POST, "/infra-envs", &body).await;
+        browser.go(&service.url(&format!("/#{}", made["id"].as_str().unwrap()))).await;
+        browser.find("#live-images .badge.failed").await;
+        browser.find(".files .url").await;
+        browser.find("#new").await.click().await;
+        let mut all_broken = Vec::new();
+        for width in [1280, 390] {
+            browser.resize(width, 900).await;
+            let broken = browser.script(BROKEN).await;
+            assert!(broken[0].as_u64().unwrap() > 40, "{broken}");
+            all_broken.extend(broken[1].as_array().unwrap().iter().map(|text| format!("{width}: {text}")));
+            assert_eq!(browser.script(WIDER).await, json!([]), "{width}");
+            let name = format!("page-failed-{width}.png");
+            std::fs::write(Path::new(env!("CARGO_TARGET_TMPDIR")).join(name), browser.screenshot().await)
+                .unwrap();
+        }
+        assert_eq!(all_broken, [""; 0]);
     });
 }
 

@@ -39,12 +39,17 @@ impl Service {
         service
     }
 
-    /// One whose live image comes from a URL.
+    /// A service with one base image, which comes from a URL.
     pub(crate) fn spawn(scratch: Scratch, url: &str, options: &[&str]) -> Self {
         let images = json!([{
             "openshift_version": "4.17", "cpu_architecture": "x86_64", "version": VERSION, "url": url,
         }]);
-        let run = scratch.command(["serve"].iter().chain(options)).env("OS_IMAGES", images.to_string());
+        Self::spawn_with_images(scratch, &images.to_string(), options)
+    }
+
+    /// A service with the base images of a list; an empty text is no list.
+    pub(crate) fn spawn_with_images(scratch: Scratch, images: &str, options: &[&str]) -> Self {
+        let run = scratch.command(["serve"].iter().chain(options)).env("OS_IMAGES", images);
         let mut command = run.command();
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();

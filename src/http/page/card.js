@@ -2,6 +2,7 @@
 
 import { api } from "./api.js";
 import { badge, copyButton, element, finding, findingList, fromTemplate, humanBytes, progressBar, renew, showProblem } from "./dom.js";
+import { hasFailed } from "./live-images.js";
 
 const USES = {
   "full.iso": "With the root file system",
@@ -10,6 +11,12 @@ const USES = {
   initrd: "With config and networks",
   rootfs: "Root file system",
 };
+
+const WAITING = "The base image is not ready yet. Sizes appear once it is, and downloads wait for it.";
+const FAILED = "The base image failed to download: see Base images below. The service tries again, and downloads wait for it.";
+
+/** Severities of findings, the worst first, and the nouns for their number. */
+const SEVERITIES = [["error", "error"], ["warning", "warning"], ["info", "note"]];
 
 /** What there is for a machine alone. */
 const OF_MACHINES = ["full.iso", "minimal.iso", "initrd"];
@@ -26,6 +33,11 @@ export class Card {
     this.slots.delete.addEventListener("click", () => onDelete(this.infraEnv));
     this.slots.machine.addEventListener("change", () => this.attempt(() => this.listFiles()));
     this.head(infraEnv);
+    // A list may have hundreds of cards: only those on the screen are checked.
+    new IntersectionObserver((entries) => {
+      this.isOnScreen = entries.at(-1).isIntersecting;
+      this.countFindings();
+    }).observe(this.root);
   }
 
   get isOpen() {
@@ -57,6 +69,28 @@ export class Card {
   async update(infraEnv) {
     this.head(infraEnv);
     if (this.isOpen) await this.load();
+    else await this.countFindings();
+  }
+
+  /** Shows on a closed card how many findings there are. */
+  async countFindings() {
+    const { updated_at, static_network_config, ignition_config_override } = this.infraEnv;
+    if (this.isOpen || !this.isOnScreen || this.countedAt === updated_at) return;
+    this.countedAt = updated_at;
+    if (!ignition_config_override && JSON.parse(static_network_config || "[]").length === 0) return this.showCounts([]);
+    try {
+      const { network, ignition } = await api.preflight(this.infraEnv);
+      this.showCounts([...network, ...ignition]);
+    } catch {
+      // The open card says what went wrong.
+      this.countedAt = undefined;
+    }
+  }
+
+  showCounts(findings) {
+    const counts = SEVERITIES.map(([severity, noun]) => [severity, noun, findings.filter((it) => it.severity === severity).length]);
+    const badges = counts.filter(([, , count]) => count > 0).map(([severity, noun, count]) => badge(severity, plural(count, noun)));
+    this.slots.counts.replaceChildren(...badges);
   }
 
   async load() {
@@ -99,6 +133,8 @@ export class Card {
     const listing = await api.files(this.infraEnv);
     this.isReady = listing.ready;
     this.slots.waiting.hidden = listing.ready;
+    const waiting = hasFailed(this.infraEnv) ? FAILED : WAITING;
+    if (this.slots.waiting.textContent !== waiting) this.slots.waiting.textContent = waiting;
     const mac = this.slots.machine.value;
     const files = mac ? await this.filesFor(mac, listing) : inOrder(listing);
     this.slots.files.replaceChildren(...files.map(fileRow));
@@ -117,6 +153,7 @@ export class Card {
 
   async listFindings() {
     const { network, ignition } = await api.preflight(this.infraEnv);
+    this.showCounts([...network, ...ignition]);
     const all = [
       ...network.map((finding) => () => ofMachine(finding, this.machines)),
       ...ignition.map((finding) => () => ofOverride(finding)),

@@ -1,6 +1,6 @@
 // The form that makes an infra-env.
 
-import { api } from "./api.js";
+import { api, Refusal } from "./api.js";
 import { byId, element, finding, findingList, fromTemplate, showProblem, tell } from "./dom.js";
 import { open, refresh } from "./infra-envs.js";
 
@@ -47,6 +47,7 @@ async function unfold() {
   try {
     osImages = (await api.osImages()).filter((image) => image.configured && image.type !== "disconnected-iso");
     offerVersions();
+    if (osImages.length === 0) throw new Refusal(0, "This service has no base image, so no infra-env can be created.");
   } catch (refusal) {
     showRefusal(refusal);
   }

@@ -76,8 +76,8 @@ export function progressBar(label, value, max) {
   return element("progress", properties);
 }
 
-/** A state in a word. */
-export const badge = (state) => element("span", { className: `badge ${state}` }, state);
+/** A state in a word, or in another text. */
+export const badge = (state, text = state) => element("span", { className: `badge ${state}` }, text);
 
 /** A finding, with the line that it is about. */
 export function finding(severity, message, place, text) {

@@ -1,10 +1,12 @@
-// The live images, and how far they are on their way here.
+// The base images and the state of their downloads.
 
 import { api } from "./api.js";
 import { badge, byId, element, humanBytes, progressBar, renew } from "./dom.js";
 
 /** What was shown last: all is left alone until something changes. */
 let shown;
+/** The base images of the last answer. */
+let images = [];
 
 /** Reads how the service is, and shows it. Gives whether that is going to change soon. */
 export async function refresh() {
@@ -18,20 +20,35 @@ export async function refresh() {
   return !health.ready || health.images.some(({ state }) => state === "downloading" || state === "verifying");
 }
 
+/** Whether the last download of the base image of an infra-env failed. */
+export const hasFailed = ({ openshift_version, cpu_architecture }) => images.some((image) =>
+  image.openshift_version === openshift_version && image.cpu_architecture === cpu_architecture && image.state === "failed");
+
 function show(health) {
   const text = JSON.stringify(health);
   if (text === shown) return;
   shown = text;
-  const overall = byId("health");
-  overall.replaceChildren(badge(health.ready ? "ready" : "waiting"), health.database === "failed" ? " The database does not answer." : "");
-  renew(byId("live-images"), health.images.map(row));
+  images = health.images;
+  const hasNone = images.length === 0;
+  byId("no-base-images").hidden = !hasNone;
+  byId("live-images").closest("table").hidden = hasNone;
+  byId("health").replaceChildren(...overall(health));
+  renew(byId("live-images"), images.map(row));
+}
+
+function overall({ ready, database }) {
+  if (database === "failed") return [badge("waiting"), " The database does not answer."];
+  if (images.length === 0) return [badge("warning", "no base images")];
+  const failed = images.filter(({ state }) => state === "failed").length;
+  const news = failed ? ` ${failed} of ${images.length} base images failed to download.` : "";
+  return [badge(ready ? "ready" : "waiting"), news];
 }
 
 function row(image) {
   const cell = (column, ...children) => element("td", { "data-column": column }, ...children);
   return element("tr", {},
     element("th", { scope: "row" }, image.openshift_version),
-    cell("Live image", image.version, element("span", { className: "hint" }, image.name)),
+    cell("Base image", image.version, element("span", { className: "hint" }, image.name)),
     cell("Machines", image.cpu_architecture),
     cell("State", badge(image.state), state(image)),
   );
@@ -47,7 +64,7 @@ function state({ state, name, have, total, len, reason, retry_at }) {
     case "ready":
       return element("span", { className: "hint" }, humanBytes(len));
     case "failed":
-      return element("span", { className: "hint" }, `${reason} Tried again at ${new Date(retry_at).toLocaleTimeString()}.`);
+      return element("span", { className: "hint reason" }, `${reason} Tried again at ${new Date(retry_at).toLocaleTimeString()}.`);
     default:
       return element("span", { className: "hint" }, "Fetched when somebody asks for it, or when its turn comes.");
   }
