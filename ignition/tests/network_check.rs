@@ -66,7 +66,7 @@ fn documents_that_cannot_be_used() {
     let text = unmapped("interfaces:\n- name: eth0\n- name: eth1\n  type: ethernet\n  state: 7\n");
     assert!(text.starts_with("3: interfaces[1]: error: parsing nmstate: "), "{text}");
     let text = unmapped("{\"interfaces\": [{\"name\": \"eth0\"}], \"colour\": 1}");
-    assert!(text.starts_with(" colour: error: parsing nmstate: ") && !text.contains(" at line "), "{text}");
+    assert!(text.starts_with("1: colour: error: parsing nmstate: ") && !text.contains(" at line "), "{text}");
     let gone = "interfaces: [{name: eth0, type: ethernet, state: absent}]";
     assert!(unmapped(gone).contains("has no interfaces"));
 }

@@ -161,7 +161,7 @@ mod tests {
                 " at routes.config[1], line 4",
             ),
             ("dns-resolver:\n  config:\n    server: 7\n", " at dns-resolver, line 1"),
-            ("{\"interfaces\": [{\"name\": 7}]}", " at interfaces[0]"),
+            ("{\"interfaces\": [{\"name\": 7}]}", " at interfaces[0], line 1"),
             ("7", ""),
         ] {
             assert_eq!(fault(text), format!("parsing nmstate{expected}"), "{text}");

@@ -1,15 +1,16 @@
 //! YAML as JSON values, read within a budget, and the lines of its values.
 
+mod lines;
 mod reader;
 mod scalar;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use serde_json::Value;
 
 use super::NetworkError;
 
+pub use lines::Lines;
 pub use reader::{MAX_ALIAS_TEXT, MAX_DEPTH, MAX_VALUES, YamlError};
 
 /// Most values of one nmstate document. At [`MAX_DOCUMENT_LEN`](super::MAX_DOCUMENT_LEN) this is one in four bytes, which
@@ -96,186 +97,9 @@ pub(super) fn sort(value: &mut Value) {
     }
 }
 
-/// Deepest value that has a line.
-const MAX_LINE_DEPTH: usize = 12;
-
-/// The lines of the values in a document, by paths such as `interfaces[0].ipv4`.
-///
-/// They are read off the indentation, without a YAML reader: values in braces and brackets have the line of the key
-/// before them. A document that is JSON or in one line has none at all.
-#[derive(Clone, Debug, Default)]
-pub struct Lines {
-    lines: HashMap<String, usize>,
-}
-
-/// A key or a list that the current line is inside of, and the column where it began.
-struct Frame {
-    column: usize,
-    /// For a list: the place of its current item.
-    item: Option<usize>,
-    /// How long the path is with it.
-    path_len: usize,
-}
-
-impl Lines {
-    /// Reads the lines of a document. The first one is line 1.
-    #[must_use]
-    pub fn read(document: &str) -> Self {
-        let mut walk = Walk { path: String::new(), frames: Vec::new(), lines: HashMap::new() };
-        for (number, line) in document.lines().enumerate() {
-            walk.line(line, number + 1);
-        }
-        Self { lines: walk.lines }
-    }
-
-    /// The line of a value, else that of the innermost value around it.
-    #[must_use]
-    pub fn find(&self, path: &str) -> Option<usize> {
-        let mut path = path;
-        loop {
-            if let Some(line) = self.lines.get(path) {
-                return Some(*line);
-            }
-            path = path.get(..path.rfind(['.', '['])?)?;
-        }
-    }
-}
-
-struct Walk {
-    path: String,
-    frames: Vec<Frame>,
-    lines: HashMap<String, usize>,
-}
-
-impl Walk {
-    fn line(&mut self, line: &str, number: usize) {
-        let (mut column, mut rest) = indentation(line);
-        if rest.is_empty() || rest.starts_with(['#', '%']) || rest.starts_with("---") {
-            return;
-        }
-        while let Some(item) =
-            rest.strip_prefix('-').filter(|it| it.is_empty() || it.starts_with([' ', '\u{a0}']))
-        {
-            self.item(column, number);
-            let (width, after) = indentation(item);
-            rest = after;
-            column += 1 + width;
-        }
-        if let Some(key) = key(rest) {
-            self.leave(|frame| frame.column >= column);
-            self.enter(&format!("{}{key}", if self.path.is_empty() { "" } else { "." }), column, None);
-            self.record(number);
-        }
-    }
-
-    /// A list may begin in the column of the key that it belongs to.
-    fn item(&mut self, column: usize, number: usize) {
-        self.leave(|frame| frame.column > column);
-        let last = self.frames.last().filter(|frame| frame.column == column).and_then(|frame| frame.item);
-        if last.is_some() {
-            self.frames.pop();
-            self.cut();
-        }
-        let item = last.map_or(0, |item| item + 1);
-        self.enter(&format!("[{item}]"), column, Some(item));
-        self.record(number);
-    }
-
-    fn leave(&mut self, is_left: impl Fn(&Frame) -> bool) {
-        while self.frames.last().is_some_and(&is_left) {
-            self.frames.pop();
-        }
-        self.cut();
-    }
-
-    fn cut(&mut self) {
-        self.path.truncate(self.frames.last().map_or(0, |frame| frame.path_len));
-    }
-
-    fn enter(&mut self, part: &str, column: usize, item: Option<usize>) {
-        self.path.push_str(part);
-        self.frames.push(Frame { column, item, path_len: self.path.len() });
-    }
-
-    fn record(&mut self, number: usize) {
-        if self.frames.len() <= MAX_LINE_DEPTH {
-            self.lines.entry(self.path.clone()).or_insert(number);
-        }
-    }
-}
-
-/// The number of characters that indent a text, and the text after them.
-fn indentation(text: &str) -> (usize, &str) {
-    let rest = text.trim_start_matches([' ', '\u{a0}']);
-    let indent = text.get(..text.len() - rest.len()).unwrap_or(text);
-    (indent.chars().count(), rest)
-}
-
-/// Longest key that a line is recorded for.
-const MAX_KEY_LEN: usize = 64;
-
-/// The key that a line begins with.
-fn key(line: &str) -> Option<&str> {
-    let end = line.find(": ").or_else(|| line.trim_end().strip_suffix(':').map(str::len))?;
-    let key = line.get(..end)?.trim().trim_matches(['"', '\'']);
-    (!key.is_empty() && key.len() <= MAX_KEY_LEN && !key.starts_with(['{', '['])).then_some(key)
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-
-    const DOCUMENT: &str = "\
----
-# A host.
-interfaces:
-- name: eth0
-  ipv4:
-    address:
-      - ip: 192.0.2.10
-        prefix-length: 24
-      -   ip: 192.0.2.11
-          prefix-length: 24
-    enabled: true
-
-- name: bond0
-  link-aggregation:
-    port:
-    - eth1
-    - eth2
-  vlan: {id: 7}
-routes:
-  config:
-  - destination: 0.0.0.0/0
-    next-hop-interface: eth0
-\"dns-resolver\":
-  config: {server: [192.0.2.1]}
-";
-
-    #[test]
-    fn values_have_lines() {
-        let lines = Lines::read(DOCUMENT);
-        let cases = [
-            ("interfaces", 3),
-            ("interfaces[0]", 4),
-            ("interfaces[0].name", 4),
-            ("interfaces[0].ipv4.address[0].prefix-length", 8),
-            ("interfaces[0].ipv4.address[1].ip", 9),
-            ("interfaces[0].ipv4.enabled", 11),
-            ("interfaces[1].link-aggregation.port[1]", 17),
-            ("interfaces[1].vlan.id", 18),
-            ("routes.config[0].next-hop-interface", 22),
-            ("routes.config[0].gone", 21),
-            ("dns-resolver.config.server[0]", 24),
-        ];
-        for (path, line) in cases {
-            assert_eq!(lines.find(path), Some(line), "{path}");
-        }
-        assert_eq!(lines.find("hostname"), None);
-        assert_eq!(Lines::read("{\"interfaces\": []}").find("interfaces"), None);
-    }
 
     #[test]
     fn flags_are_read_as_nmstate_does() {
@@ -293,13 +117,5 @@ routes:
         }
         assert_eq!((read("e"), read("f")), (Some(Err("nine".to_owned())), Some(Err("9.5".to_owned()))));
         assert!(["g", "h", "i"].into_iter().all(|key| read(key).is_none()));
-    }
-
-    proptest! {
-        #[test]
-        fn any_text_is_walked(text in "[a: \\-\n#\\[{\u{a0}]{0,60}", path in "[a.\\[\\]0]{0,9}") {
-            let count = text.lines().count();
-            prop_assert!(Lines::read(&text).find(&path).is_none_or(|line| line <= count));
-        }
     }
 }
