@@ -47,7 +47,10 @@ fn keyfiles_prints_files_with_their_paths() {
     let map =
         "\n# /etc/assisted/network/host0/mac_interface.ini\n52:54:00:AA:BB:01=eth0\n52:54:00:AA:BB:02=eth1\n";
     assert!(files.ends_with(map), "{files}");
-    assert_eq!(warnings, "host: mac_interface_map: warning: the document has no interface eth1\n");
+    assert_eq!(
+        warnings,
+        "host: mac_interface_map[1].logical_nic_name: warning: the document has no interface eth1\n"
+    );
     let error = keyfiles::keyfiles(document, "52:54=eth0\n").unwrap_err();
     assert!(error.to_string().contains("\"52:54\" is no MAC address"), "{error}");
     assert!(keyfiles::keyfiles(document, "eth0").unwrap_err().to_string().contains("is not MAC=NAME"));

@@ -71,44 +71,100 @@ fn documents_that_cannot_be_used() {
     assert!(unmapped(gone).contains("has no interfaces"));
 }
 
+/// What is found in a map, without what every finding in it begins with.
+fn mapped(pairs: &[(&str, &str)]) -> String {
+    run(&[map(pairs)]).to_string().replace("a: mac_interface_map", "")
+}
+
 #[test]
 fn maps() {
-    let mapped =
-        |pairs: &[(&str, &str)]| run(&[map(pairs)]).to_string().replace("a: mac_interface_map: ", "");
     assert_eq!(mapped(&[("eth0", "52:54:00:aa:bb:01")]), "");
-    let text = mapped(&[]);
-    assert!(text.starts_with("error: no MAC address tells which machine the host is\n"), "{text}");
-    assert!(
-        text.ends_with(
-            "1: interfaces[0]: error: no MAC address tells which interface of the machine is eth0\n"
-        )
+    assert_eq!(
+        mapped(&[]),
+        ": error: no MAC address tells which machine the host is\n\
+         a:1: interfaces[0]: error: no MAC address says which network card is eth0\n"
     );
-    let wrong = "error: \"52-54\" is no MAC address of the form 52:54:00:AA:BB:01\n";
-    assert_eq!(mapped(&[("eth0", "52-54")]), wrong);
+    assert_eq!(
+        mapped(&[("eth0", "52-54")]),
+        "[0].mac_address: error: \"52-54\" is no MAC address of the form 52:54:00:AA:BB:01\n"
+    );
     assert_eq!(
         mapped(&[("eth0", "01:00:5e:00:00:01")]),
-        "error: no interface can have the address 01:00:5E:00:00:01\n"
+        "[0].mac_address: error: no interface can have the address 01:00:5e:00:00:01\n"
     );
     assert_eq!(
         mapped(&[("eth0", "52:54:00:aa:bb:01"), ("eth0", "52:54:00:aa:bb:02")]),
-        "error: eth0 is in the map twice\n"
+        "[1].logical_nic_name: error: eth0 is in the map twice\n"
     );
-    let text = mapped(&[("eth0", "52:54:00:aa:bb:01"), ("eth9", "52:54:00:AA:BB:01")]);
     assert_eq!(
-        text,
-        "error: 52:54:00:AA:BB:01 is the address of both eth0 and eth9\nwarning: the document has no interface eth9\n"
+        mapped(&[("eth0", "52:54:00:aa:bb:01"), ("eth9", "52:54:00:AA:BB:01")]),
+        "[1].mac_address: error: 52:54:00:AA:BB:01 is the address of both eth0 and eth9\n\
+         [1].logical_nic_name: warning: the document has no interface eth9\n"
     );
     let text = mapped(&[("eth0", "52:54:00:aa:bb:01"), ("a b", "52:54:00:aa:bb:02")]);
-    assert!(text.starts_with("error: \"a b\" is no name for an interface\n"), "{text}");
+    assert!(text.starts_with("[1].logical_nic_name: error: \"a b\" is no name for an interface\n"), "{text}");
     let text = mapped(&[("eth0", "52:54:00:aa:bb:01"), ("a\n\"", "52:54:00:aa:bb:02")]);
-    assert!(text.starts_with("error: \"a\\n\\\"\" is no name for an interface\n"), "{text}");
+    assert!(text.contains(": error: \"a\\n\\\"\" is no name for an interface\n"), "{text}");
+}
+
+/// The map is sorted, but findings are about the map that was given.
+#[test]
+fn entries_of_a_map_have_the_position_at_which_they_were_given() {
+    assert_eq!(
+        mapped(&[("nic9", "52:54:00:aa:bb:02"), ("eth0", "52:54"), ("nic8", "52:54:00:aa:bb:03")]),
+        "[1].mac_address: error: \"52:54\" is no MAC address of the form 52:54:00:AA:BB:01\n\
+         [2].logical_nic_name: warning: the document has no interface nic8\n\
+         [0].logical_nic_name: warning: the document has no interface nic9\n"
+    );
+}
+
+#[test]
+fn values_are_repeated_as_they_were_written() {
+    let document = "interfaces:
+- name: eth0
+  type: ethernet
+  state: up
+  mac-address: 33:33:00:cc:bb:0c
+  ipv6:
+    enabled: true
+    address:
+    - {ip: 2001:DB8:0::5, prefix-length: '0x99'}
+- {name: eth1, type: ethernet, state: up}
+- {name: v, type: vlan, state: up, mtu: '0x10', vlan: {id: '0x1388', base-iface: eth0}}
+routes:
+  config:
+  - {destination: '::/0', next-hop-address: 2001:DB8:1::0001, next-hop-interface: eth1}
+dns-resolver: {config: {server: [192.0.2.1, 2001:DB8:0::1]}}
+";
+    assert_eq!(
+        findings(document),
+        "5: interfaces[0].mac-address: error: no interface can have the address 33:33:00:cc:bb:0c\n\
+         11: interfaces[2].mtu: error: an MTU of 0x10 is not within 68 to 65535\n\
+         11: interfaces[2].vlan.id: error: VLAN 0x1388 is not within 1 to 4094\n\
+         9: interfaces[0].ipv6.address[0].prefix-length: error: a prefix of 0x99 bits is not within 0 to 128\n\
+         14: routes.config[0].next-hop-address: error: eth1 has no ipv6 to reach the gateway 2001:DB8:1::0001\n\
+         15: dns-resolver.config.server[0]: error: no interface has ipv4 to reach the name server 192.0.2.1\n"
+    );
+    let one = |ip: &str, mac: usize| {
+        let address = format!("ipv6: {{enabled: true, address: [{{ip: '{ip}', prefix-length: 64}}]}}");
+        host(&format!("interfaces:\n- {{name: eth0, type: ethernet, state: up, {address}}}\n"), mac)
+    };
+    let report = run(&[one("2001:db8::5", 16), one("2001:DB8:0::5", 32)]);
+    let error = report.findings().iter().find(|finding| finding.rule == Rule::DuplicateAddress).unwrap();
+    assert_eq!(
+        error.to_string(),
+        "host 2:2: interfaces[0].ipv6.address[0].ip: error: 2001:DB8:0::5 is the address of eth0 in host 1 too"
+    );
 }
 
 #[test]
 fn interfaces_without_a_mac_address() {
     let document = |more: &str| format!("interfaces:\n- name: prov\n  type: ethernet\n  state: up\n{more}");
     let text = findings(&document(""));
-    assert!(text.starts_with("2: interfaces[0]: error: no MAC address tells which interface"), "{text}");
+    assert!(
+        text.starts_with("2: interfaces[0]: error: no MAC address says which network card is prov\n"),
+        "{text}"
+    );
     assert_eq!(unmapped(&document("")), "");
     let known = document("  identifier: mac-address\n  mac-address: 52:54:00:AA:BB:09\n");
     assert!(!findings(&known).contains("error"), "{}", findings(&known));
@@ -152,8 +208,9 @@ fn vlans_and_packet_sizes() {
     assert_eq!(vlan("0x7", ""), "");
     assert_eq!(vlan("-1", ""), "11: interfaces[1].vlan.id: error: VLAN -1 is not within 1 to 4094\n");
     assert_eq!(vlan("lab", ""), "11: interfaces[1].vlan.id: error: \"lab\" is no number of a VLAN\n");
-    let nameless = "interfaces:\n- name: v\n  type: vlan\n  vlan:\n    base-iface: eno1\n";
-    assert_eq!(unmapped(nameless), "4: interfaces[0].vlan.id: error: the VLAN has no number\n");
+    let nameless =
+        "interfaces:\n- {name: e, type: dummy}\n- name: v\n  type: vlan\n  vlan:\n    base-iface: e\n";
+    assert_eq!(unmapped(nameless), "5: interfaces[1].vlan.id: error: the VLAN has no number\n");
     assert_eq!(
         vlan("7", "  mtu: 9001\n"),
         "12: interfaces[1].mtu: error: an MTU of 9001 is above that of the interface below, 9000\n"
@@ -187,17 +244,19 @@ fn ports_and_bases() {
     let unknown = format!("interfaces:\n{}", bond("b0", "eth0, eth1, nic2, enp1s0"));
     assert_eq!(
         findings(&unknown),
-        "2: interfaces[0].link-aggregation.port[2]: error: there is no interface nic2 to be the port of b0\n"
+        "2: interfaces[0].link-aggregation.port[2]: error: no interface nic2 is declared for b0, and no MAC address is given \
+         for it\n2: interfaces[0].link-aggregation.port[3]: warning: no interface enp1s0 is declared for b0: only a machine with a \
+         network card of that name has it\n"
     );
-    assert!(unmapped(&unknown).contains("warning: there is no interface nic2"));
+    assert!(unmapped(&unknown).contains("warning: no interface nic2 is declared"));
     let vlan = "interfaces:\n- {name: v, type: vlan, state: up, vlan: {id: 7, base-iface: nic2}}\n";
     assert!(
         unmapped(vlan)
-            .contains("interfaces[0].vlan.base-iface: error: there is no interface nic2 to be the base of v")
+            .contains("interfaces[0].vlan.base-iface: error: no interface nic2 is declared for v\n")
     );
     let bridge = "interfaces:\n- {name: br0, type: linux-bridge, state: up, bridge: {port: [{name: eth0}, {name: nic2}]}}\n- {name: eth0, type: ethernet, state: up}\n";
     assert!(
-        unmapped(bridge).contains("2: interfaces[0].bridge.port[1]: warning: there is no interface nic2")
+        unmapped(bridge).contains("2: interfaces[0].bridge.port[1]: warning: no interface nic2 is declared")
     );
     let down =
         format!("interfaces:\n{}{}", bond("b0", "eth0"), bond("b1", "eth1, eth0").replace("up", "absent"));
@@ -356,10 +415,10 @@ fn hosts_that_collide() {
     assert_eq!(
         errors,
         [
-            "host 2: mac_interface_map: error: 52:54:00:AA:00:21 is the address of eth1 in b too",
-            "host 2:2: hostname.config: error: node is the name of a too",
+            "host 3: mac_interface_map[0].mac_address: error: 52:54:00:aa:00:21 is the address of eth1 in b too",
+            "host 3:2: hostname.config: error: node is the name of a too",
             "d:1: interfaces[0].ipv4.address[0].ip: error: 192.0.2.10 is the address of eth0 in a too",
-            "d:2: hostname.config: error: node is the name of a too",
+            "d:2: hostname.config: error: Node is the name of a too",
         ]
     );
     let duplicate = report.findings().iter().find(|finding| finding.rule == Rule::DuplicateMac);
@@ -368,8 +427,8 @@ fn hosts_that_collide() {
         json,
         serde_json::json!({
             "severity": "error", "rule": "duplicate-mac", "host": 2, "name": null, "interface": "eth0",
-            "path": "mac_interface_map", "line": null,
-            "message": "52:54:00:AA:00:21 is the address of eth1 in b too",
+            "path": "mac_interface_map[0].mac_address", "line": null,
+            "message": "52:54:00:aa:00:21 is the address of eth1 in b too",
         })
     );
     // Twice on one host, and where it does not matter.
@@ -412,6 +471,84 @@ fn the_findings_come_in_the_order_of_the_hosts() {
     assert!(first.findings().is_sorted_by_key(|finding| finding.host));
     assert_eq!(run(&hosts), first);
     assert!(!first.to_string().contains(&mac(0)));
+}
+
+/// A bond over ports that the document does not declare, and a second network card.
+fn bonded(port: &str, card: &str) -> String {
+    format!(
+        "interfaces:\n- name: bond0\n  type: bond\n  state: up\n  link-aggregation:\n    mode: active-backup\n    port:\n    - eth0\n    \
+         - {port}\n- name: eth0\n  type: ethernet\n  state: up\n- name: {card}\n  type: ethernet\n  state: up\n"
+    )
+}
+
+#[test]
+fn undeclared_ports_are_reported_whatever_their_names() {
+    for port in ["ens1f07", "enp3s0f7", "eno7"] {
+        let path = "9: interfaces[0].link-aggregation.port[1]: warning:";
+        let expected = format!(
+            "{path} no interface {port} is declared for bond0: only a machine with a network card of that name \
+             has it\n"
+        );
+        assert_eq!(findings(&bonded(port, "eth1")), expected);
+        assert_eq!(unmapped(&bonded(port, "eth1")), expected);
+    }
+    let error = "9: interfaces[0].link-aggregation.port[1]: error: no interface eth7 is declared for bond0, and no MAC \
+                 address is given for it\n";
+    assert_eq!(findings(&bonded("eth7", "eth1")), error);
+    let warning =
+        "9: interfaces[0].link-aggregation.port[1]: warning: no interface eth7 is declared for bond0\n";
+    assert_eq!(unmapped(&bonded("eth7", "eth1")), warning);
+}
+
+#[test]
+fn undeclared_bases_are_reported_whatever_their_names() {
+    let vlan = |base: &str| {
+        format!(
+            "interfaces:\n- {{name: v, type: vlan, state: up, vlan: {{id: 7, base-iface: {base}}}}}\n- {{name: eth0, type: \
+             ethernet, state: up}}\n- {{name: eth1, type: ethernet, state: up}}\n"
+        )
+    };
+    let path = "2: interfaces[0].vlan.base-iface:";
+    let warning = format!(
+        "{path} warning: no interface eno7 is declared for v: only a machine with a network card of that name has it\n"
+    );
+    assert_eq!(findings(&vlan("eno7")), warning);
+    assert_eq!(unmapped(&vlan("eno7")), warning);
+    assert_eq!(unmapped(&vlan("nic2")), format!("{path} error: no interface nic2 is declared for v\n"));
+}
+
+#[test]
+fn undeclared_bridge_ports_without_a_mac_address_are_errors() {
+    let bridge = |port: &str| {
+        format!(
+            "interfaces:\n- {{name: br0, type: linux-bridge, state: up, bridge: {{port: [{{name: eth0}}, {{name: {port}}}]}}}}\n\
+             - {{name: eth0, type: ethernet, state: up}}\n- {{name: eth1, type: ethernet, state: up}}\n"
+        )
+    };
+    let path = "2: interfaces[0].bridge.port[1]:";
+    let error =
+        format!("{path} error: no interface nic2 is declared for br0, and no MAC address is given for it\n");
+    assert_eq!(findings(&bridge("nic2")), error);
+    assert_eq!(unmapped(&bridge("nic2")), format!("{path} warning: no interface nic2 is declared for br0\n"));
+    assert!(findings(&bridge("ens2")).starts_with(&format!("{path} warning: no interface ens2 ")));
+}
+
+#[test]
+fn cards_without_a_mac_address_are_reported_whatever_their_names() {
+    for card in ["ens1f07", "enp3s0f7", "eno7"] {
+        let warning = format!(
+            "13: interfaces[2]: warning: no MAC address says which network card is {card}: the settings apply only on a \
+             machine with a card of that name\n"
+        );
+        let mapped = bonded("eth1", card);
+        assert_eq!(findings(&mapped), warning);
+        assert_eq!(
+            unmapped(&mapped),
+            "9: interfaces[0].link-aggregation.port[1]: warning: no interface eth1 is declared for bond0\n"
+        );
+    }
+    let error = "13: interfaces[2]: error: no MAC address says which network card is eth7\n";
+    assert_eq!(findings(&bonded("eth1", "eth7")), error);
 }
 
 /// What is told of a document, which has to be the same every time. Hash tables differ from one to the next.

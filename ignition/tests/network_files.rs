@@ -153,12 +153,12 @@ fn errors_name_the_first_host_that_has_one() {
         error(&[host(PAIR, 1), bad.clone().named("b.yaml"), bad.clone()]).to_string(),
         "network of b.yaml"
     );
-    assert_eq!(error(&[host(PAIR, 1), bad]).to_string(), "network of host 1");
+    assert_eq!(error(&[host(PAIR, 1), bad]).to_string(), "network of host 2");
     assert!(matches!(error(&[host("interfaces: []", 1)]), HostError::NoInterfaces { .. }));
     assert!(matches!(error(&[HostNetwork::without_macs(PAIR)]), HostError::NoMacs { .. }));
     let twice = "interfaces:\n- {name: eth0, type: ethernet, profile-name: a}\n- {name: eth1, type: ethernet, profile-name: a}\n";
     let error = error(&[host(twice, 1)]);
-    assert_eq!(error.to_string(), "the network of host 0 gives two keyfiles of the name \"a.nmconnection\"");
+    assert_eq!(error.to_string(), "the network of host 1 gives two keyfiles of the name \"a.nmconnection\"");
 }
 
 #[test]

@@ -36,6 +36,8 @@ pub struct HostNetwork {
     name: Option<Arc<str>>,
     document: Arc<str>,
     interfaces: Option<Arc<[MacInterface]>>,
+    /// Where each entry of the map was before the map was sorted.
+    positions: Arc<[usize]>,
     digest: Digest,
 }
 
@@ -61,12 +63,13 @@ impl HostNetwork {
 
     /// The order of the map means nothing; it is kept as the inventory keeps it, by name and then address.
     fn from_parts(document: Arc<str>, interfaces: Option<Vec<MacInterface>>) -> Self {
-        let interfaces = interfaces.map(|mut interfaces| {
-            interfaces.sort();
-            Arc::from(interfaces)
-        });
+        let mut sorted: Vec<(usize, MacInterface)> =
+            interfaces.iter().flatten().cloned().enumerate().collect();
+        sorted.sort_by(|(_, one), (_, other)| one.cmp(other));
+        let (positions, entries): (Vec<usize>, Vec<MacInterface>) = sorted.into_iter().unzip();
+        let interfaces = interfaces.map(|_| Arc::from(entries));
         let digest = Digest::of(&document, interfaces.as_deref());
-        Self { name: None, document, interfaces, digest }
+        Self { name: None, document, interfaces, positions: positions.into(), digest }
     }
 
     /// The same under a name for messages, such as that of its file.
@@ -93,13 +96,18 @@ impl HostNetwork {
         self.interfaces.as_deref()
     }
 
+    /// The entries of the map with the positions at which they were given, for the paths of findings.
+    pub(super) fn positioned(&self) -> impl Iterator<Item = (usize, &MacInterface)> {
+        self.positions.iter().copied().zip(self.interfaces.iter().flat_map(|it| it.iter()))
+    }
+
     pub(super) fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// The name for messages, or one made of its place among the hosts.
+    /// The name for messages, or one made of the host's index. Messages count hosts from 1.
     pub(super) fn label(&self, index: usize) -> String {
-        self.name.as_deref().map_or_else(|| format!("host {index}"), str::to_owned)
+        self.name.as_deref().map_or_else(|| format!("host {}", index.saturating_add(1)), str::to_owned)
     }
 
     /// The inventory's order: by text, then shorter maps, then the maps. Names for messages count last, so that they

@@ -17,7 +17,7 @@ struct Owner {
 pub(super) fn check(hosts: &[HostNetwork], found: &mut [Found]) {
     let mut owners: HashMap<Identity, Owner> = HashMap::new();
     for (host, found) in found.iter_mut().enumerate() {
-        for Claim { identity, interface, path } in std::mem::take(&mut found.claims) {
+        for Claim { identity, written, interface, path } in std::mem::take(&mut found.claims) {
             let owner = match owners.entry(identity.clone()) {
                 Entry::Vacant(place) => {
                     place.insert(Owner { host, interface });
@@ -29,7 +29,7 @@ pub(super) fn check(hosts: &[HostNetwork], found: &mut [Found]) {
             let is_shared =
                 owner.host == host && matches!(identity, Identity::Mac(_) | Identity::Hostname(_));
             if !is_shared {
-                let mut finding = draft(&identity, path, &whose(owner, host, hosts));
+                let mut finding = draft(&identity, path, &written, &whose(owner, host, hosts));
                 finding.interface = interface.as_deref().map(shown);
                 found.push(finding);
             }
@@ -37,18 +37,13 @@ pub(super) fn check(hosts: &[HostNetwork], found: &mut [Found]) {
     }
 }
 
-fn draft(identity: &Identity, path: String, whose: &str) -> Draft {
-    match identity {
-        Identity::Mac(mac) => {
-            Draft::error(Rule::DuplicateMac, path, format!("{mac} is the address {whose} too"))
-        }
-        Identity::Address(address) => {
-            Draft::error(Rule::DuplicateAddress, path, format!("{address} is the address {whose} too"))
-        }
-        Identity::Hostname(name) => {
-            Draft::error(Rule::DuplicateHostname, path, format!("{} is the name {whose} too", shown(name)))
-        }
-    }
+fn draft(identity: &Identity, path: String, written: &str, whose: &str) -> Draft {
+    let (rule, what) = match identity {
+        Identity::Mac(_) => (Rule::DuplicateMac, "address"),
+        Identity::Address(_) => (Rule::DuplicateAddress, "address"),
+        Identity::Hostname(_) => (Rule::DuplicateHostname, "name"),
+    };
+    Draft::error(rule, path, format!("{} is the {what} {whose} too", shown(written)))
 }
 
 fn whose(owner: &Owner, host: usize, hosts: &[HostNetwork]) -> String {

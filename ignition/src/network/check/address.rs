@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use serde_json::Value;
 
 use super::finding::{Draft, Rule, shown};
-use super::state::{Found, Identity, Interface, State};
+use super::state::{Claim, Found, Identity, Interface, State};
 use crate::network::yaml;
 
 /// Types whose interfaces have addresses that the document does not name.
@@ -78,6 +78,12 @@ impl<'a> Family<'a> {
         self.list().iter().enumerate().filter_map(address)
     }
 
+    /// An address as the user wrote it.
+    fn written(&self, index: usize) -> String {
+        let text = self.list().get(index).and_then(|value| yaml::text_at(value, "ip"));
+        text.map(|text| text.into_owned()).unwrap_or_default()
+    }
+
     /// The prefix of an address fits into it, also where the family is switched off.
     fn prefixes(&self, interface: &Interface, found: &mut Found) {
         for (index, value) in self.list().iter().enumerate().filter(|(_, value)| value.is_object()) {
@@ -86,7 +92,10 @@ impl<'a> Family<'a> {
             let max: i128 = address.map_or(bits, |address| number(address).1).into();
             let message = match yaml::number(value, "prefix-length") {
                 Some(Ok(prefix)) if (0..=max).contains(&prefix) => continue,
-                Some(Ok(prefix)) => format!("a prefix of {prefix} bits is not within 0 to {max}"),
+                Some(Ok(_)) => {
+                    let written = yaml::text_at(value, "prefix-length").unwrap_or_default();
+                    format!("a prefix of {} bits is not within 0 to {max}", shown(&written))
+                }
                 Some(Err(text)) => format!("\"{}\" is no length of a prefix", shown(&text)),
                 None => "the address has no length of a prefix".to_owned(),
             };
@@ -120,8 +129,12 @@ fn claims(interface: &Interface, found: &mut Found) {
     for family in Family::of(interface).filter(|family| !family.is_dynamic()) {
         for (index, Subnet { address, .. }) in family.addresses() {
             if !address.is_loopback() && !is_link_local(address) {
-                let path = format!("{}.{}.address[{index}].ip", interface.path, family.section);
-                found.claim(Identity::Address(address), Some(&interface.name), path);
+                found.claim(Claim {
+                    identity: Identity::Address(address),
+                    written: family.written(index),
+                    interface: Some(interface.name.clone().into_owned()),
+                    path: format!("{}.{}.address[{index}].ip", interface.path, family.section),
+                });
             }
         }
     }
@@ -152,6 +165,11 @@ impl<'a> Route<'a> {
             interface: yaml::text_at(value, "next-hop-interface").filter(|name| !name.is_empty()),
             gateway: gateway.filter(|gateway: &IpAddr| !gateway.is_unspecified()),
         })
+    }
+
+    /// The gateway as the user wrote it.
+    fn written(&self) -> String {
+        yaml::text_at(self.value, "next-hop-address").map(|text| shown(&text)).unwrap_or_default()
     }
 
     fn check(
@@ -193,7 +211,7 @@ impl<'a> Route<'a> {
                 "IPv6, the destination of IPv4"
             };
             let path = format!("{}.next-hop-address", self.path);
-            let message = format!("the gateway {gateway} is of {families}");
+            let message = format!("the gateway {} is of {families}", self.written());
             found.push(Draft::error(Rule::Gateway, path, message).of(&interface.name));
         }
         is_of_one
@@ -204,10 +222,10 @@ impl<'a> Route<'a> {
     fn check_gateway(&self, gateway: IpAddr, interface: &Interface, on_link: &[Subnet], found: &mut Found) {
         let section = if gateway.is_ipv4() { "ipv4" } else { "ipv6" };
         let path = format!("{}.next-hop-address", self.path);
-        let name = shown(&interface.name);
+        let (name, written) = (shown(&interface.name), self.written());
         let Some(family) = Family::of(interface).find(|family| family.section == section) else {
             if !interface.is_kind(OWN_ADDRESSES) {
-                let message = format!("{name} has no {section} to reach the gateway {gateway}");
+                let message = format!("{name} has no {section} to reach the gateway {written}");
                 found.push(Draft::error(Rule::Gateway, path, message).of(&interface.name));
             }
             return;
@@ -217,7 +235,7 @@ impl<'a> Route<'a> {
             return;
         }
         if subnets.iter().any(|subnet| subnet.address == gateway) {
-            let message = format!("the gateway {gateway} is the interface {name} itself");
+            let message = format!("the gateway {written} is the interface {name} itself");
             found.push(Draft::error(Rule::Gateway, path, message).of(&interface.name));
             return;
         }
@@ -227,11 +245,11 @@ impl<'a> Route<'a> {
             return;
         }
         if subnets.is_empty() {
-            let message = format!("{name} has no {section} address to reach the gateway {gateway}");
+            let message = format!("{name} has no {section} address to reach the gateway {written}");
             found.push(Draft::error(Rule::Gateway, path, message).of(&interface.name));
             return;
         }
-        let message = format!("the gateway {gateway} is in no network of {name}");
+        let message = format!("the gateway {written} is in no network of {name}");
         let finding = if subnets.iter().all(|subnet| subnet.is_single()) {
             Draft::warning(Rule::Gateway, path, message)
         } else {
@@ -265,11 +283,11 @@ fn name_servers(state: &State, found: &mut Found) {
         state.interfaces.iter().flat_map(|it| Family::of(it).map(|family| family.section)).collect();
     let servers = yaml::list(state.root, &["dns-resolver", "config", "server"]);
     for (index, server) in servers.iter().enumerate() {
-        let server = yaml::text(server).and_then(|text| text.parse::<IpAddr>().ok());
-        let Some(server) = server else { continue };
+        let Some(written) = yaml::text(server) else { continue };
+        let Ok(server) = written.parse::<IpAddr>() else { continue };
         let section = if server.is_ipv4() { "ipv4" } else { "ipv6" };
         if !sections.contains(&section) {
-            let message = format!("no interface has {section} to reach the name server {server}");
+            let message = format!("no interface has {section} to reach the name server {}", shown(&written));
             let path = format!("dns-resolver.config.server[{index}]");
             found.push(Draft::error(Rule::DnsInterface, path, message));
         }
@@ -279,9 +297,11 @@ fn name_servers(state: &State, found: &mut Found) {
 fn hostname(state: &State, found: &mut Found) {
     let Some(hostname) = yaml::get(state.root, "hostname") else { return };
     for key in ["config", "running"] {
-        let name = yaml::text_at(hostname, key).map(|name| name.trim().to_ascii_lowercase());
-        if let Some(name) = name.filter(|name| !name.is_empty() && !name.starts_with("localhost")) {
-            found.claim(Identity::Hostname(name), None, format!("hostname.{key}"));
+        let Some(written) = yaml::text_at(hostname, key) else { continue };
+        let name = written.trim().to_ascii_lowercase();
+        if !name.is_empty() && !name.starts_with("localhost") {
+            let (identity, written) = (Identity::Hostname(name), written.trim().to_owned());
+            found.claim(Claim { identity, written, interface: None, path: format!("hostname.{key}") });
             return;
         }
     }

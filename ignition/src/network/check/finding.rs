@@ -29,7 +29,7 @@ pub enum Rule {
     UnusedMac,
     /// The document has an interface for which the map has no MAC address.
     UnmappedInterface,
-    /// A port, or what an interface is built on, is neither in the document nor in the map, or is the interface itself.
+    /// A port or base interface is declared neither in the document nor in the map, or is the interface itself.
     UnknownInterface,
     /// The document has an interface twice.
     DuplicateInterface,
@@ -67,13 +67,13 @@ pub struct Finding {
     pub severity: Severity,
     /// What it is about.
     pub rule: Rule,
-    /// The place of the host among those that were checked, from zero.
+    /// The index of the host among those that were checked. The text of a finding counts from 1 instead.
     pub host: usize,
     /// The host's name.
     pub name: Option<String>,
     /// The interface, by its name in the document.
     pub interface: Option<String>,
-    /// The value, such as `interfaces[0].ipv4`, or `mac_interface_map`; empty for the whole document.
+    /// The value, such as `interfaces[0].ipv4` or `mac_interface_map[0].mac_address`; empty for the whole document.
     pub path: String,
     /// The line of the value in the document, where it has one.
     pub line: Option<usize>,
@@ -85,7 +85,7 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
             Some(name) => write!(f, "{name}:")?,
-            None => write!(f, "host {}:", self.host)?,
+            None => write!(f, "host {}:", self.host.saturating_add(1))?,
         }
         if let Some(line) = self.line {
             write!(f, "{line}:")?;

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::finding::{Draft, Rule, shown};
-use super::state::{Found, Identity, Interface, State, is_predictable};
+use super::state::{Claim, Found, Identity, Interface, State, is_predictable};
 use crate::network::{MacAddr, yaml};
 
 /// Longest name that the kernel takes, in bytes.
@@ -33,7 +33,6 @@ pub(super) struct Part<'a> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    BondPort,
     Port,
     Base,
 }
@@ -77,12 +76,13 @@ fn report(found: &mut Found, interface: &Interface, key: &str, rule: Rule, messa
 /// Names of the map that the document does not have.
 fn unused(state: &State, by_name: &HashMap<&str, &Interface>, used: &HashSet<Cow<str>>, found: &mut Found) {
     let is_used = |name: &&str| by_name.contains_key(*name) || used.contains(*name);
-    let mut unused: Vec<&str> =
-        state.mapped.iter().flatten().copied().filter(|name| !is_used(name)).collect();
+    let mapped = state.mapped.iter().flatten().map(|(name, position)| (*name, *position));
+    let mut unused: Vec<(&str, usize)> = mapped.filter(|(name, _)| !is_used(name)).collect();
     unused.sort_unstable();
-    for name in unused {
+    for (name, position) in unused {
+        let path = format!("{}[{position}].logical_nic_name", super::MAP);
         let message = format!("the document has no interface {}", shown(name));
-        found.push(Draft::warning(Rule::UnusedMac, super::MAP, message).of(name));
+        found.push(Draft::warning(Rule::UnusedMac, path, message).of(name));
     }
 }
 
@@ -101,15 +101,19 @@ pub(super) fn name(name: &str, path: &str, found: &mut Found) {
 
 fn mac(interface: &Interface, found: &mut Found) {
     let path = format!("{}.mac-address", interface.path);
-    match yaml::text_at(interface.value, "mac-address").map(|text| text.parse::<MacAddr>()) {
-        Some(Ok(mac)) if mac.is_unicast() => {
-            found.claim(Identity::Mac(mac), Some(&interface.name), path);
-        }
-        Some(Ok(mac)) => {
-            let message = format!("no interface can have the address {mac}");
+    let written = yaml::text_at(interface.value, "mac-address");
+    match written.map(|text| (text.parse::<MacAddr>(), text.into_owned())) {
+        Some((Ok(mac), written)) if mac.is_unicast() => found.claim(Claim {
+            identity: Identity::Mac(mac),
+            written,
+            interface: Some(interface.name.clone().into_owned()),
+            path,
+        }),
+        Some((Ok(_), written)) => {
+            let message = format!("no interface can have the address {}", shown(&written));
             report(found, interface, "mac-address", Rule::MalformedMac, message);
         }
-        Some(Err(error)) => {
+        Some((Err(error), _)) => {
             report(found, interface, "mac-address", Rule::MalformedMac, error.to_string());
         }
         None if interface.is_known_by_mac() => {
@@ -134,15 +138,16 @@ fn mtu(interface: &Interface, by_name: &HashMap<&str, &Interface>, found: &mut F
     let base = yaml::get(interface.value, "vlan").and_then(|vlan| yaml::text_at(vlan, "base-iface"));
     let base =
         base.and_then(|base| by_name.get(&*base)).and_then(|base| yaml::number(base.value, "mtu")?.ok());
+    let written = yaml::text_at(interface.value, "mtu").map(|text| shown(&text)).unwrap_or_default();
     // A loopback interface may have any.
     let is_in_range =
         if interface.is_kind(&["loopback"]) { mtu >= 0 } else { (MIN_MTU..=MAX_MTU).contains(&mtu) };
     let message = if !is_in_range {
-        format!("an MTU of {mtu} is not within {MIN_MTU} to {MAX_MTU}")
+        format!("an MTU of {written} is not within {MIN_MTU} to {MAX_MTU}")
     } else if has_v6 && mtu < MIN_MTU_V6 {
-        format!("an MTU of {mtu} is too small for IPv6, which needs {MIN_MTU_V6}")
+        format!("an MTU of {written} is too small for IPv6, which needs {MIN_MTU_V6}")
     } else if let Some(base) = base.filter(|base| mtu > *base) {
-        format!("an MTU of {mtu} is above that of the interface below, {base}")
+        format!("an MTU of {written} is above that of the interface below, {base}")
     } else {
         return;
     };
@@ -159,25 +164,32 @@ fn vlan(interface: &Interface, found: &mut Found) {
             return;
         }
         Some(Ok(1..=MAX_VLAN)) => return,
-        Some(Ok(id)) => format!("VLAN {id} is not within 1 to {MAX_VLAN}"),
+        Some(Ok(_)) => {
+            let id = yaml::text_at(vlan, "id").unwrap_or_default();
+            format!("VLAN {} is not within 1 to {MAX_VLAN}", shown(&id))
+        }
         Some(Err(text)) => format!("\"{}\" is no number of a VLAN", shown(&text)),
         None => "the VLAN has no number".to_owned(),
     };
     report(found, interface, "vlan.id", Rule::VlanId, message);
 }
 
-/// Hardware has to be told from its MAC address, unless its name in the document is the one it has on the machine.
+/// A network card is found by its MAC address, or by its name if the machine gives it the same name as the document.
 fn mapping(state: &State, interface: &Interface, found: &mut Found) {
     let name = &*interface.name;
     let is_hardware = interface.kind.is_none() || interface.is_kind(ETHERNET);
-    let is_found = state.is_mapped(name) || interface.is_known_by_mac() || is_predictable(name);
+    let is_found = state.is_mapped(name) || interface.is_known_by_mac();
     if state.mapped.is_none() || !is_hardware || is_found {
         return;
     }
-    let message = format!("no MAC address tells which interface of the machine is {}", shown(name));
+    let message = format!("no MAC address says which network card is {}", shown(name));
     let finding = match interface.kind {
+        _ if is_predictable(name) => {
+            let message = format!("{message}: the settings apply only on a machine with a card of that name");
+            Draft::warning(Rule::UnmappedInterface, &interface.path, message)
+        }
         Some(_) => Draft::error(Rule::UnmappedInterface, &interface.path, message),
-        // It may be anything.
+        // Without a type, it may be an interface of any kind.
         None => Draft::warning(Rule::UnmappedInterface, &interface.path, message),
     };
     found.push(finding.of(name));
@@ -187,9 +199,9 @@ fn mapping(state: &State, interface: &Interface, found: &mut Found) {
 pub(super) fn parts<'a>(interface: &Interface<'a>) -> Vec<Part<'a>> {
     let mut parts = Vec::new();
     let lists = [
-        ("link-aggregation", "port", Role::BondPort),
-        ("link-aggregation", "ports", Role::BondPort),
-        ("link-aggregation", "ports-config", Role::BondPort),
+        ("link-aggregation", "port", Role::Port),
+        ("link-aggregation", "ports", Role::Port),
+        ("link-aggregation", "ports-config", Role::Port),
         ("bridge", "port", Role::Port),
         ("bridge", "ports", Role::Port),
         ("vrf", "port", Role::Port),
@@ -236,19 +248,23 @@ fn known(
     found: &mut Found,
 ) {
     let name = &*part.name;
-    if by_name.contains_key(name) || state.is_mapped(name) || is_predictable(name) {
+    if by_name.contains_key(name) || state.is_mapped(name) {
         return;
     }
-    let role = if part.role == Role::Base { "base" } else { "port" };
-    let message =
-        format!("there is no interface {} to be the {role} of {}", shown(name), shown(&interface.name));
-    let finding = match part.role {
-        // Without a map, nmstate makes an interface of such a port, under the name that it is given.
-        Role::BondPort if state.mapped.is_none() => {
-            Draft::warning(Rule::UnknownInterface, &part.path, message)
-        }
-        Role::BondPort | Role::Base => Draft::error(Rule::UnknownInterface, &part.path, message),
-        Role::Port => Draft::warning(Rule::UnknownInterface, &part.path, message),
+    let mut message = format!("no interface {} is declared for {}", shown(name), shown(&interface.name));
+    let is_certain = if is_predictable(name) {
+        message.push_str(": only a machine with a network card of that name has it");
+        false
+    } else if state.mapped.is_some() {
+        message.push_str(", and no MAC address is given for it");
+        true
+    } else {
+        // Without a map, nmstate makes an interface of a port, under the name that it is given.
+        part.role == Role::Base
+    };
+    let finding = match is_certain {
+        true => Draft::error(Rule::UnknownInterface, &part.path, message),
+        false => Draft::warning(Rule::UnknownInterface, &part.path, message),
     };
     found.push(finding.of(&interface.name));
 }

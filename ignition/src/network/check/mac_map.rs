@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::MAP;
 use super::finding::{Draft, Rule, shown};
 use super::interface;
-use super::state::{Found, Identity};
+use super::state::{Claim, Found, Identity};
 use crate::network::{HostNetwork, MacAddr, MacInterface};
 
 pub(super) fn check(host: &HostNetwork, found: &mut Found) {
@@ -16,26 +16,32 @@ pub(super) fn check(host: &HostNetwork, found: &mut Found) {
     }
     let mut names = HashSet::new();
     let mut macs: HashMap<MacAddr, &str> = HashMap::new();
-    for MacInterface { logical_nic_name: name, mac_address } in interfaces {
-        interface::name(name, MAP, found);
+    for (position, MacInterface { logical_nic_name: name, mac_address: written }) in host.positioned() {
+        let path = |key: &str| format!("{MAP}[{position}].{key}");
+        interface::name(name, &path("logical_nic_name"), found);
         if !names.insert(name) {
             let message = format!("{} is in the map twice", shown(name));
-            found.push(Draft::error(Rule::DuplicateName, MAP, message).of(name));
+            found.push(Draft::error(Rule::DuplicateName, path("logical_nic_name"), message).of(name));
         }
-        match mac_address.parse::<MacAddr>() {
-            Err(error) => found.push(Draft::error(Rule::MalformedMac, MAP, error.to_string()).of(name)),
-            Ok(mac) if !mac.is_unicast() => {
-                let message = format!("no interface can have the address {mac}");
-                found.push(Draft::error(Rule::MalformedMac, MAP, message).of(name));
-            }
-            Ok(mac) => match macs.insert(mac, name) {
-                Some(first) => {
-                    let message =
-                        format!("{mac} is the address of both {} and {}", shown(first), shown(name));
-                    found.push(Draft::error(Rule::DuplicateMac, MAP, message).of(name));
+        let message = match written.parse::<MacAddr>() {
+            Err(error) => error.to_string(),
+            Ok(mac) if !mac.is_unicast() => format!("no interface can have the address {}", shown(written)),
+            Ok(mac) => {
+                if let Some(first) = macs.insert(mac, name) {
+                    let (first, second) = (shown(first), shown(name));
+                    let message = format!("{} is the address of both {first} and {second}", shown(written));
+                    found.push(Draft::error(Rule::DuplicateMac, path("mac_address"), message).of(name));
+                    continue;
                 }
-                None => found.claim(Identity::Mac(mac), Some(name), MAP.to_owned()),
-            },
-        }
+                found.claim(Claim {
+                    identity: Identity::Mac(mac),
+                    written: written.clone(),
+                    interface: Some(name.clone()),
+                    path: path("mac_address"),
+                });
+                continue;
+            }
+        };
+        found.push(Draft::error(Rule::MalformedMac, path("mac_address"), message).of(name));
     }
 }

@@ -35,11 +35,11 @@ const MAP: &str = "mac_interface_map";
 /// ```
 /// use ignition::network::{HostNetwork, KeyfileCache, check::check};
 ///
-/// let document = "interfaces:\n- name: eth0\n  type: vlan\n  state: up\n  vlan: {id: 5000, base-iface: eno1}\n";
+/// let document = "interfaces:\n- name: eno1\n  type: ethernet\n- name: v0\n  type: vlan\n  vlan: {id: 5000, base-iface: eno1}\n";
 /// let report = check(&[HostNetwork::without_macs(document).named("a.yaml")], &KeyfileCache::default());
 /// assert_eq!(
 ///     report.to_string(),
-///     "a.yaml:5: interfaces[0].vlan.id: error: VLAN 5000 is not within 1 to 4094\n",
+///     "a.yaml:6: interfaces[1].vlan.id: error: VLAN 5000 is not within 1 to 4094\n",
 /// );
 /// ```
 #[must_use]

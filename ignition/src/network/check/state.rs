@@ -1,13 +1,13 @@
 //! A document as the rules see it, and what they have found in it.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::net::IpAddr;
 
 use serde_json::Value;
 
 use super::finding::{Draft, Rule};
-use crate::network::{HostNetwork, MacAddr, yaml};
+use crate::network::{HostNetwork, MacAddr, MacInterface, yaml};
 use crate::report::Severity;
 
 /// Most findings of one host. Someone who has that many would not read more, and a hostile document could have one for
@@ -54,6 +54,8 @@ pub(super) enum Identity {
 /// That a host has an identity, and where it says so.
 pub(super) struct Claim {
     pub(super) identity: Identity,
+    /// The value as the user wrote it.
+    pub(super) written: String,
     pub(super) interface: Option<String>,
     pub(super) path: String,
 }
@@ -81,8 +83,8 @@ impl Found {
         }
     }
 
-    pub(super) fn claim(&mut self, identity: Identity, interface: Option<&str>, path: String) {
-        self.claims.push(Claim { identity, interface: interface.map(str::to_owned), path });
+    pub(super) fn claim(&mut self, claim: Claim) {
+        self.claims.push(claim);
     }
 }
 
@@ -90,14 +92,15 @@ impl Found {
 pub(super) struct State<'a> {
     pub(super) root: &'a Value,
     pub(super) interfaces: Vec<Interface<'a>>,
-    /// The names in the map; nothing where there is no map.
-    pub(super) mapped: Option<HashSet<&'a str>>,
+    /// The names in the map with their positions; nothing without a map.
+    pub(super) mapped: Option<HashMap<&'a str, usize>>,
 }
 
 impl<'a> State<'a> {
     pub(super) fn new(host: &'a HostNetwork, root: &'a Value) -> Self {
         let interfaces = yaml::list(root, &["interfaces"]).iter().enumerate();
-        let mapped = host.interfaces().map(|it| it.iter().map(|it| it.logical_nic_name.as_str()).collect());
+        let position = |(position, it): (usize, &'a MacInterface)| (it.logical_nic_name.as_str(), position);
+        let mapped = host.interfaces().map(|_| host.positioned().map(position).collect());
         Self {
             root,
             interfaces: interfaces.filter_map(|(index, value)| Interface::read(index, value)).collect(),
@@ -111,7 +114,7 @@ impl<'a> State<'a> {
     }
 
     pub(super) fn is_mapped(&self, name: &str) -> bool {
-        self.mapped.as_ref().is_some_and(|mapped| mapped.contains(name))
+        self.mapped.as_ref().is_some_and(|mapped| mapped.contains_key(name))
     }
 }
 
