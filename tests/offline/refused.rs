@@ -83,7 +83,7 @@ const CASES: &[Case] = &[
         file: "nmstate.yaml",
         from: "52:54:00:04:00:01",
         to: "52:54:00:04:00:zz",
-        said: "manifests/nmstate.yaml:9: spec.interfaces: error: \"52:54:00:04:00:zz\" is no MAC address",
+        said: "manifests/nmstate.yaml:10: spec.interfaces[0].mac_address: error: \"52:54:00:04:00:zz\" is no MAC address",
     },
     Case {
         site: "bonded",

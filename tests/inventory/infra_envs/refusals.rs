@@ -95,7 +95,7 @@ const REFUSED: [(&str, &str); 40] = [
     ),
     (
         r#"{"static_network_config": [{"network_yaml": "interfaces: 5", "mac_interface_map": [{"mac_address": "52:54:00:00:00:01", "logical_nic_name": "eth0"}]}]}"#,
-        "1 error occurred:\n\t* host 0:1: interfaces:",
+        "1 error occurred:\n\t* host 1:1: interfaces:",
     ),
     (r#"{"ssh_authorized_key": "ssh-foo AAAA"}"#, "SSH key: ssh-foo AAAA does not match any supported type"),
     (r#"{"additional_ntp_sources": "a.b, c.d"}"#, "Invalid NTP source: a.b, c.d"),
@@ -165,7 +165,7 @@ fn two_hosts_cannot_have_one_address() {
             refusal["reason"]
                 .as_str()
                 .unwrap()
-                .contains("52:54:00:00:00:0A is the address of eth0 in host 0 too"),
+                .contains("52:54:00:00:00:0A is the address of eth0 in host 1 too"),
             "{refusal}"
         );
         let rules: Vec<&str> =
