@@ -15,7 +15,7 @@
 //! What is half written bears another name, and becomes the image by being renamed: after its length, its structure and,
 //! where the catalogue tells it, its SHA-256 have been found right. The SHA-256 of every image that is ready is known: it
 //! comes from a record beside the file, as long as the length, inode and times of the file are those of the record, and is
-//! computed otherwise. A [lease](leases) of the file proves that it keeps these bytes. A process that dies leaves a part that
+//! computed otherwise. A file lease proves that it keeps these bytes. A process that dies leaves a part that
 //! the next one goes on with, if the server still has the same version.
 //!
 //! Several processes may have the same directory, even one that they may only read; each image is fetched by one of them.
