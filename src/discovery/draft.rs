@@ -8,7 +8,7 @@ use ignition::discovery::{
     Service, SshKeys, TimeSources,
 };
 use ignition::lint;
-use ignition::network::check::{self, check};
+use ignition::network::check::{self, ClusterNetworks, check_for};
 use ignition::network::{Generation, HostNetwork, KeyfileCache, yaml};
 
 use super::Inputs;
@@ -49,6 +49,8 @@ pub struct Draft {
     pub kernel_arguments: Vec<Given<(Operation, String)>>,
     /// The networks of machines.
     pub hosts: Vec<Host>,
+    /// The networks of the cluster that the machines are meant for.
+    pub cluster: ClusterNetworks,
     /// The version of OpenShift whose live image machines boot.
     pub version: Option<Text>,
     /// Where the version would be, if something is there that does not tell it.
@@ -91,8 +93,13 @@ impl HostOrigin {
     /// The place of a value of the network, or of its list of MAC addresses.
     fn place(&self, path: &str) -> Place {
         let path = match path.strip_prefix("mac_interface_map") {
-            Some(rest) => format!("{}{rest}", self.interfaces),
+            Some(entry) => {
+                let entry =
+                    entry.replace(".mac_address", ".macAddress").replace(".logical_nic_name", ".name");
+                format!("{}{entry}", self.interfaces)
+            }
             None if path.is_empty() => self.network.clone(),
+            None if self.network.is_empty() => path.to_owned(),
             None => format!("{}.{path}", self.network),
         };
         let line = self.lines.find(&path).map(|line| line + self.skipped);
@@ -139,6 +146,7 @@ impl Draft {
             config_override: over.config_override.or(self.config_override),
             kernel_arguments: join(self.kernel_arguments, over.kernel_arguments),
             hosts: if over.hosts.is_empty() { self.hosts } else { over.hosts },
+            cluster: if over.cluster.is_empty() { self.cluster } else { over.cluster },
             version: over.version.or(self.version),
             versionless: over.versionless.or(self.versionless),
             architecture: over.architecture.or(self.architecture),
@@ -152,7 +160,7 @@ impl Draft {
     pub fn check(&self, cache: &KeyfileCache) -> Findings {
         let mut findings = Findings::default();
         let networks: Vec<HostNetwork> = self.hosts.iter().map(|host| host.network.clone()).collect();
-        for finding in check(&networks, cache).findings() {
+        for finding in check_for(&networks, &self.cluster, cache).findings() {
             let host = self.hosts.get(finding.host);
             let place = host.map(|host| host.place_of(finding)).unwrap_or_default();
             findings.push(finding.severity, place, finding.message.clone());
@@ -314,8 +322,9 @@ impl Host {
         self.origin.as_ref().map_or_else(|| Place::of(self.name.as_str()), |origin| origin.place(""))
     }
 
-    /// The place of what was found about it.
-    fn place_of(&self, finding: &check::Finding) -> Place {
+    /// The place of a finding about it.
+    #[must_use]
+    pub fn place_of(&self, finding: &check::Finding) -> Place {
         match &self.origin {
             Some(origin) => origin.place(&finding.path),
             None => Place { file: self.name.clone(), line: finding.line, path: finding.path.clone() },
@@ -335,7 +344,7 @@ impl std::fmt::Debug for Draft {
 }
 
 /// What is wrong with a value; its place tells the field.
-fn reason(error: &InputError) -> String {
+pub(crate) fn reason(error: &InputError) -> String {
     match &error.found {
         Some(found) => format!("{:?} {}", found.chars().take(100).collect::<String>(), error.reason),
         None => error.reason.clone(),

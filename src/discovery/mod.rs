@@ -13,6 +13,7 @@ mod plan_file;
 pub(crate) mod tar;
 
 pub use artifact::{Ground, Packing, Rendered};
+pub(crate) use draft::reason;
 pub use draft::{Draft, Host, HostOrigin, Surroundings, Text};
 pub use error::DiscoveryError;
 pub use finding::{Finding, Findings, Given, Place};

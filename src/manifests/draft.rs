@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use ignition::discovery::InfraEnvId;
 use ignition::discovery::kernel_arguments::Operation;
+use ignition::discovery::{InfraEnvId, TimeSources};
+use ignition::network::check::ClusterNetworks;
 use ignition::network::{HostNetwork, MacInterface};
 use ignition::report::Severity;
 use serde_json::Value;
@@ -12,8 +13,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::reference::{Wanted, there_are_two};
 use super::selector::Selector;
-use super::{Loose, Manifests, Object};
-use crate::discovery::{Draft, Findings, Given, Host, Place, Text};
+use super::{Loose, Manifests, Object, cluster};
+use crate::discovery::{Draft, Findings, Given, Host, Place, Text, reason};
 
 /// What the specification of an infra-env may have.
 const FIELDS: [&str; 19] = [
@@ -38,6 +39,9 @@ const FIELDS: [&str; 19] = [
     // What some generators of manifests write, and nobody reads.
     "agentLabelSelector",
 ];
+
+/// The selector of the `NMStateConfig`s.
+const SELECTOR: &str = "spec.nmStateConfigLabelSelector";
 
 /// What the specification of a host's network may have.
 const NETWORK_FIELDS: [&str; 2] = ["config", "interfaces"];
@@ -102,7 +106,7 @@ struct Reader<'a> {
     findings: Findings,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
     fn draft(&mut self, over: &Draft) -> Draft {
         self.object.has_fields("spec", &FIELDS, &mut self.findings);
         self.object.has_fields("spec.proxy", &PROXY_FIELDS, &mut self.findings);
@@ -113,8 +117,8 @@ impl Reader<'_> {
             http_proxy: self.text("spec.proxy.httpProxy"),
             https_proxy: self.text("spec.proxy.httpsProxy"),
             no_proxy: self.text("spec.proxy.noProxy"),
-            additional_ntp_sources: self.list("spec.additionalNTPSources"),
-            ntp_sources: self.list("spec.ntpSources"),
+            additional_ntp_sources: self.time_sources("spec.additionalNTPSources"),
+            ntp_sources: self.time_sources("spec.ntpSources"),
             trust_bundle: self.text("spec.additionalTrustBundle"),
             config_override: self.text("spec.ignitionConfigOverride"),
             kernel_arguments: self.kernel_arguments(),
@@ -140,6 +144,9 @@ impl Reader<'_> {
         if over.registries.is_none() {
             (draft.registries, draft.registries_authority) = self.mirrors();
         }
+        if is_cluster_sound {
+            draft.cluster = self.cluster();
+        }
         if over.hosts.is_empty() {
             draft.hosts = self.hosts();
         }
@@ -150,9 +157,17 @@ impl Reader<'_> {
         self.object.text(path, &mut self.findings).filter(|it| !it.value.is_empty())
     }
 
-    fn list(&mut self, path: &str) -> Option<Text> {
-        let list = self.object.texts(path, &mut self.findings)?;
-        Some(Given::new(list.value.join(","), list.place))
+    /// A list of time servers. A wrong one is reported where it is in the list, and left out.
+    fn time_sources(&mut self, path: &str) -> Option<Text> {
+        let Given { mut value, place } = self.object.texts(path, &mut self.findings)?;
+        let mut index = 0_usize;
+        value.retain(|source| {
+            let place = self.object.at(&format!("{path}[{index}]"));
+            index += 1;
+            let parsed = TimeSources::parse(source, "").map_err(|error| reason(&error));
+            self.findings.value(&place, parsed).is_some()
+        });
+        Some(Given::new(value.join(","), place))
     }
 
     /// The id by which the service knows it, where the manifest comes from a cluster and tells it; else one made of its name.
@@ -227,16 +242,33 @@ impl Reader<'_> {
         texts.unwrap_or_default()
     }
 
+    /// The `AgentClusterInstall` that `spec.clusterRef` leads to.
+    fn install(&self, findings: &mut Findings) -> Option<&'a Object> {
+        let manifests = self.manifests;
+        let wanted = self.wanted("ClusterDeployment", "spec.clusterRef")?;
+        let cluster = manifests.find(wanted, &self.object.at("spec.clusterRef"), findings)?;
+        let name = cluster.text("spec.clusterInstallRef.name", findings)?.value;
+        let wanted = Wanted { kind: "AgentClusterInstall", namespace: cluster.namespace(), name: &name };
+        manifests.find(wanted, &cluster.at("spec.clusterInstallRef"), findings)
+    }
+
+    /// The virtual addresses and machine networks of the cluster. What is wrong with them changes no image.
+    fn cluster(&mut self) -> ClusterNetworks {
+        // A reference that leads nowhere is reported where the version is looked up.
+        let Some(install) = self.install(&mut Findings::default()) else { return ClusterNetworks::default() };
+        let mut findings = Findings::default();
+        let networks = cluster::networks(install, &mut findings);
+        for finding in findings.as_slice() {
+            self.findings.warning(finding.place.clone(), finding.message.clone());
+        }
+        networks
+    }
+
     /// The version of the cluster's release, or where it would be if it told it.
     fn release(&mut self) -> (Option<Text>, Option<Place>) {
         let manifests = self.manifests;
         let mut findings = Findings::default();
-        let release = self.wanted("ClusterDeployment", "spec.clusterRef").and_then(|wanted| {
-            let from = self.object.at("spec.clusterRef");
-            let cluster = manifests.find(wanted, &from, &mut findings)?;
-            let name = cluster.text("spec.clusterInstallRef.name", &mut findings)?.value;
-            let wanted = Wanted { kind: "AgentClusterInstall", namespace: cluster.namespace(), name: &name };
-            let install = manifests.find(wanted, &cluster.at("spec.clusterInstallRef"), &mut findings)?;
+        let release = self.install(&mut findings).and_then(|install| {
             let name = install.text("spec.imageSetRef.name", &mut findings)?.value;
             let wanted = Wanted { kind: "ClusterImageSet", namespace: "", name: &name };
             let set = manifests.find(wanted, &install.at("spec.imageSetRef"), &mut findings)?;
@@ -275,89 +307,110 @@ impl Reader<'_> {
                 continue;
             }
             let Ok(value) = object.text_in((&path, change), "value", &mut self.findings) else { continue };
-            let place = object.at(&path);
-            let operation = change.get("operation").cloned().unwrap_or_else(|| "append".into());
-            match (serde_json::from_value::<Operation>(operation), value) {
+            let written = change.get("operation").cloned().unwrap_or_else(|| "append".into());
+            match (serde_json::from_value::<Operation>(written.clone()), value) {
                 (Ok(operation), Some(value)) => {
+                    let place = object.at(&format!("{path}.value"));
                     changes.push(Given::new((operation, value.to_owned()), place));
                 }
-                (Err(_), _) => self.findings.error(place, "its operation is not append, replace or delete"),
-                (_, None) => self.findings.error(place, "has no value"),
+                (Err(_), _) => {
+                    let place = object.at(&format!("{path}.operation"));
+                    self.findings.error(place, format!("{written} is not append, replace or delete"));
+                }
+                (_, None) => self.findings.error(object.at(&path), "has no value"),
             }
         }
         changes
     }
 
     fn hosts(&mut self) -> Vec<Host> {
-        const PATH: &str = "spec.nmStateConfigLabelSelector";
-        let selector = match self.object.get(PATH).map(Selector::parse) {
+        let selector = match self.object.get(SELECTOR).map(Selector::parse) {
             None => Selector::default(),
             Some(Ok(selector)) => selector,
             Some(Err((path, reason))) => {
-                let path = if path.is_empty() { PATH.to_owned() } else { format!("{PATH}.{path}") };
+                let path = if path.is_empty() { SELECTOR.to_owned() } else { format!("{SELECTOR}.{path}") };
                 self.findings.error(self.object.at(&path), reason);
                 return Vec::new();
             }
         };
-        let namespace = self.object.namespace();
-        let is_near = |object: &&Object| {
-            object.namespace() == namespace || object.namespace().is_empty() || namespace.is_empty()
-        };
-        let is_selected = |object: &&Object| !selector.is_empty() && selector.selects(&object.labels());
         let (near, far): (Vec<&Object>, Vec<&Object>) =
-            self.manifests.of_kind("NMStateConfig").partition(is_near);
+            self.manifests.of_kind("NMStateConfig").partition(|object| are_near(self.object, object));
+        let is_selected = |object: &&Object| selector.selects_some(&object.labels());
         let (chosen, others): (Vec<&Object>, Vec<&Object>) = near.into_iter().partition(is_selected);
+        let others = others.into_iter().filter(|object| !self.is_of_another(object)).collect();
         // Those in the namespace of another infra-env belong to that one.
         let taken: BTreeSet<&str> = self.manifests.of_kind("InfraEnv").map(Object::namespace).collect();
-        let is_left = |object: &&Object| is_selected(object) && !taken.contains(object.namespace());
-        let far: Vec<&Object> = far.into_iter().filter(is_left).collect();
-        self.tell_of_selection(&selector, [&chosen, &others, &far]);
+        let far = far.into_iter().filter(|object| !taken.contains(object.namespace())).collect();
+        Selection { selector, is_empty: chosen.is_empty(), others, far }
+            .report(self.object, &mut self.findings);
         chosen.into_iter().filter_map(|object| host(object, &mut self.findings)).collect()
     }
 
-    /// Tells of what was chosen among the networks that are near, and of those that are in another namespace.
-    fn tell_of_selection(&mut self, selector: &Selector, [chosen, others, far]: [&[&Object]; 3]) {
-        const PATH: &str = "spec.nmStateConfigLabelSelector";
-        let place = self.object.at(PATH);
-        let namespace = self.object.namespace();
-        match (selector.is_empty(), chosen.is_empty(), others.first()) {
-            (true, _, Some(first)) => {
-                let message = format!("is empty and selects nothing, though there is {first}");
-                self.findings.warning(place, message);
-            }
-            (false, true, Some(first)) => {
-                let labels: Vec<String> =
-                    first.labels().iter().map(|(key, value)| format!("{key}={value}")).collect();
-                let labels = if labels.is_empty() { "no labels".to_owned() } else { labels.join(", ") };
-                self.findings.error(place, format!("matches nothing: {first}, for one, has {labels}"));
-            }
-            (false, true, None) => {
-                let there_is = match far.first() {
-                    Some(first) => format!("{first}, but in another namespace than {namespace:?}"),
-                    None => "no NMStateConfig".to_owned(),
-                };
-                let message = format!("matches nothing: there is {there_is}, and machines use DHCP");
-                self.findings.warning(place, message);
-            }
-            _ => {
-                for object in others {
-                    let message = "its labels are not those that the InfraEnv selects: it is left out";
-                    self.findings.warning(object.at("metadata.labels"), message);
-                }
+    /// Whether another infra-env selects an `NMStateConfig`.
+    fn is_of_another(&self, config: &Object) -> bool {
+        let others = self.manifests.of_kind("InfraEnv").filter(|other| !std::ptr::eq(*other, self.object));
+        others.filter(|other| are_near(other, config)).any(|other| {
+            let selector = other.get(SELECTOR).and_then(|value| Selector::parse(value).ok());
+            selector.is_some_and(|selector| selector.selects_some(&config.labels()))
+        })
+    }
+}
+
+/// Whether two objects are in one namespace. An object without a namespace is in all of them.
+fn are_near(one: &Object, other: &Object) -> bool {
+    one.namespace() == other.namespace() || one.namespace().is_empty() || other.namespace().is_empty()
+}
+
+/// What an infra-env selects among the `NMStateConfig`s that no other infra-env has.
+struct Selection<'a> {
+    selector: Selector,
+    /// Whether nothing is selected.
+    is_empty: bool,
+    /// Those in the namespace that are not selected.
+    others: Vec<&'a Object>,
+    /// Those in another namespace.
+    far: Vec<&'a Object>,
+}
+
+impl Selection<'_> {
+    /// Reports what is left out. Hosts without their networks are worth no image.
+    fn report(&self, infra_env: &Object, findings: &mut Findings) {
+        let selector = infra_env.at(SELECTOR);
+        if let (true, Some(first)) = (self.is_empty, self.others.first().or(self.far.first())) {
+            let what =
+                if self.selector.is_empty() { "is empty and selects nothing" } else { "matches nothing" };
+            let message = format!("{what}: {first}, for one, has {}", labels(first));
+            findings.error(selector, message);
+        } else if self.is_empty && !self.selector.is_empty() {
+            findings.warning(selector, "matches no NMStateConfig: the hosts use DHCP");
+        }
+        for object in self.others.iter().filter(|_| !self.is_empty) {
+            let place = object.at("metadata.labels");
+            let message = format!("the InfraEnv does not select {}: it is left out", labels(object));
+            if self.selector.has_key_of(&object.labels()) {
+                findings.error(place, message);
+            } else {
+                findings.warning(place, message);
             }
         }
-        for object in far {
-            let message = format!(
-                "the InfraEnv selects its labels, but it is in another namespace than {namespace:?}: it is left out"
-            );
-            self.findings.warning(object.at("metadata.namespace"), message);
+        for object in self.far.iter().filter(|object| self.selector.selects_some(&object.labels())) {
+            let namespace = infra_env.namespace();
+            let message =
+                format!("the InfraEnv selects its labels, but is in namespace {namespace:?}: it is left out");
+            findings.error(object.at("metadata.namespace"), message);
         }
     }
 }
 
+/// The labels of an object, for a message.
+fn labels(object: &Object) -> String {
+    let labels: Vec<String> = object.labels().iter().map(|(key, value)| format!("{key}={value}")).collect();
+    if labels.is_empty() { "no labels".to_owned() } else { labels.join(", ") }
+}
+
 /// The network of a machine. The document is the JSON of what the manifest has, with its keys in order: what an API server
 /// makes of it.
-fn host(object: &Object, findings: &mut Findings) -> Option<Host> {
+pub(super) fn host(object: &Object, findings: &mut Findings) -> Option<Host> {
     if !object.has_fields("spec", &NETWORK_FIELDS, findings) {
         return None;
     }

@@ -5,6 +5,7 @@
 //! `InfraEnv`: its pull secret, its `NMStateConfig`s by label, its mirrors, and by way of `ClusterDeployment` and
 //! `AgentClusterInstall` the `ClusterImageSet` that tells the version. Every finding has its file and line.
 
+mod cluster;
 mod draft;
 mod object;
 mod read;

@@ -60,18 +60,23 @@ pub(super) fn there_are_two([one, other]: [&Object; 2]) -> String {
 }
 
 impl Object {
+    /// The line of a key in a section. Such keys have dots, so the path is that of the section.
+    fn at_key(&self, section: &str, key: &str) -> Place {
+        Place { line: self.at(&format!("{section}.{key}")).line, ..self.at(section) }
+    }
+
     /// A text of a secret, which stands as it is or as base64. The finding has no value.
     pub(super) fn secret_text(&self, key: &str, findings: &mut Findings) -> Option<Text> {
         let text = |section: &str| self.get(section).and_then(|it| it.get(key)).filter(|it| !it.is_null());
         if let Some(value) = text("stringData") {
-            let place = self.at("stringData");
+            let place = self.at_key("stringData", key);
             return string(value, place, findings);
         }
         let Some(value) = text("data") else {
             findings.error(self.at(""), format!("the {self} has no {key:?} in data or stringData"));
             return None;
         };
-        let encoded = string(value, self.at("data"), findings)?;
+        let encoded = string(value, self.at_key("data", key), findings)?;
         let compact: String = encoded.value.split_whitespace().collect();
         let decoded = STANDARD.decode(compact).ok().and_then(|bytes| String::from_utf8(bytes).ok());
         if decoded.is_none() {
@@ -83,7 +88,7 @@ impl Object {
     /// A text of a config map, if it has it.
     pub(super) fn config_text(&self, key: &str, findings: &mut Findings) -> Option<Text> {
         let value = self.get("data")?.get(key).filter(|it| !it.is_null())?;
-        string(value, self.at("data"), findings)
+        string(value, self.at_key("data", key), findings)
     }
 }
 

@@ -55,8 +55,22 @@ impl Selector {
         self.0.is_empty()
     }
 
-    /// Whether it selects an object of these labels.
-    pub(super) fn selects(&self, labels: &BTreeMap<&str, &str>) -> bool {
+    /// Whether it selects an object of these labels, as an infra-env does: an empty selector selects nothing.
+    pub(super) fn selects_some(&self, labels: &BTreeMap<&str, &str>) -> bool {
+        !self.is_empty() && self.selects(labels)
+    }
+
+    /// Whether labels have another value for a key of which it wants certain values.
+    pub(super) fn has_key_of(&self, labels: &BTreeMap<&str, &str>) -> bool {
+        let wants = |value: &str, test: &Test| match test {
+            Test::In(values) => !values.iter().any(|it| it == value),
+            _ => false,
+        };
+        self.0.iter().any(|it| labels.get(it.key.as_str()).is_some_and(|value| wants(value, &it.test)))
+    }
+
+    /// Whether all requirements hold for an object of these labels.
+    fn selects(&self, labels: &BTreeMap<&str, &str>) -> bool {
         self.0.iter().all(|Requirement { key, test }| {
             let value = labels.get(key.as_str());
             match test {

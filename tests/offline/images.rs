@@ -276,37 +276,6 @@ fn fields_that_nobody_reads_are_told_of_wherever_they_stand() {
     }
 }
 
-/// An object of another namespace is not there for a cluster either.
-#[test]
-fn networks_in_another_namespace_are_told_of() {
-    let scratch = scratch("bonded");
-    let text = String::from_utf8(scratch.read("manifests/nmstate.yaml")).unwrap();
-    scratch.write("manifests/nmstate.yaml", text.replacen("namespace: rack4", "namespace: rack5", 1));
-    let one = "manifests/nmstate.yaml:5: metadata.namespace: warning: the InfraEnv selects its labels, but it is in another \
-               namespace than \"rack4\": it is left out\n";
-    let output = create(&scratch, &["--full", "one.iso"]);
-    assert_eq!(output.stderr, one);
-    assert!(output.printed().contains("Static networks:   master-1, master-2\n"));
-    scratch.write("manifests/nmstate.yaml", text.replace("namespace: rack4", "namespace: rack5"));
-    let output = create(&scratch, &["--full", "none.iso"]);
-    let none = "manifests/infraenv.yaml:13: spec.nmStateConfigLabelSelector: warning: matches nothing: there is \
-                NMStateConfig rack5/master-0, but in another namespace than \"rack4\", and machines use DHCP\n";
-    assert!(output.stderr.starts_with(&format!("{none}{one}")), "{}", output.stderr);
-    assert_eq!(output.stderr.lines().count(), 4);
-    output.success();
-    // They belong to another one.
-    let other = String::from_utf8(scratch.read("manifests/infraenv.yaml")).unwrap();
-    scratch.write(
-        "manifests/other.yaml",
-        other.replace("name: rack4\n  namespace: rack4", "name: rack5\n  namespace: rack5"),
-    );
-    let output = create(&scratch, &["--full", "own.iso", "--infra-env", "rack4"]);
-    let none = "manifests/infraenv.yaml:13: spec.nmStateConfigLabelSelector: warning: matches nothing: there is no \
-                NMStateConfig, and machines use DHCP\n";
-    assert_eq!(output.stderr, none);
-    output.success();
-}
-
 #[test]
 fn marks_and_directives_of_yaml_are_read() {
     let scratch = scratch("disconnected");

@@ -17,6 +17,7 @@ mod interrupted;
 mod messages;
 mod plan_files;
 mod refused;
+mod selection;
 mod served;
 #[path = "../support/mod.rs"]
 mod support;

@@ -62,14 +62,21 @@ const CASES: &[Case] = &[
         file: "infraenv.yaml",
         from: "value: console=ttyS0",
         to: "value: a b",
-        said: "manifests/infraenv.yaml:17: spec.kernelArguments[0]: error: \"a b\" has a blank outside of double quotes",
+        said: "manifests/infraenv.yaml:18: spec.kernelArguments[0].value: error: \"a b\" has a blank outside of double quotes",
     },
     Case {
         site: "bonded",
         file: "infraenv.yaml",
         from: "operation: append",
         to: "operation: prepend",
-        said: "manifests/infraenv.yaml:17: spec.kernelArguments[0]: error: its operation is not append, replace or delete",
+        said: "manifests/infraenv.yaml:17: spec.kernelArguments[0].operation: error: \"prepend\" is not append, replace or delete\nError: 1 error",
+    },
+    Case {
+        site: "bonded",
+        file: "infraenv.yaml",
+        from: "  - 192.0.2.123",
+        to: "  - \"192.0.2.123 iburst\"",
+        said: "manifests/infraenv.yaml:21: spec.additionalNTPSources[1]: error: \"192.0.2.123 iburst\" ",
     },
     Case {
         site: "bonded",
@@ -83,7 +90,7 @@ const CASES: &[Case] = &[
         file: "nmstate.yaml",
         from: "52:54:00:04:00:01",
         to: "52:54:00:04:00:zz",
-        said: "manifests/nmstate.yaml:10: spec.interfaces[0].mac_address: error: \"52:54:00:04:00:zz\" is no MAC address",
+        said: "manifests/nmstate.yaml:11: spec.interfaces[0].macAddress: error: \"52:54:00:04:00:zz\" is no MAC address",
     },
     Case {
         site: "bonded",

@@ -23,6 +23,9 @@ pub(super) struct SourceOptions {
     /// Take everything from a plan file; - is stdin
     #[arg(long, value_name = "FILE", conflicts_with_all = ["manifests", "infra_env_id", "pull_secret"])]
     pub(super) from_plan: Option<String>,
+    /// Fail on warnings too
+    #[arg(long, conflicts_with = "from_plan")]
+    strict: bool,
     #[command(flatten)]
     pub(super) base: BaseOptions,
     #[command(flatten)]
@@ -50,31 +53,45 @@ impl SourceOptions {
         let cache = KeyfileCache::new(CACHE);
         findings.append(draft.check(&cache));
         if findings.is_fatal() {
-            return Err(refused(&findings));
+            return Err(self.refused(&findings));
         }
         let Opened { image, version } =
             self.base.open(draft.architecture.as_ref().map(|it| it.value.as_str()))?;
         check_architecture(&draft, &image, &mut findings);
         let inputs = draft.inputs(&Surroundings { service, version });
         let inputs = match inputs {
-            Ok(inputs) if !findings.is_fatal() => inputs,
-            Ok(_) => return Err(refused(&findings)),
+            Ok(inputs) if !self.is_failure(&findings) => inputs,
+            Ok(_) => return Err(self.refused(&findings)),
             Err(more) => {
                 findings.append(more);
-                return Err(refused(&findings));
+                return Err(self.refused(&findings));
             }
         };
         eprint!("{findings}");
         let images = ImageSet::new(image, inputs, &cache)?;
         Ok(Prepared { images, draft, findings, cache })
     }
+
+    fn is_failure(&self, findings: &Findings) -> bool {
+        findings.is_fatal() || self.strict && findings.count(Severity::Warning) > 0
+    }
+
+    /// Prints the findings, and returns the error that ends the command.
+    fn refused(&self, findings: &Findings) -> anyhow::Error {
+        eprint!("{findings}");
+        let errors = count(findings.count(Severity::Error), "error");
+        let counts = match findings.count(Severity::Warning) {
+            0 => errors,
+            _ if !self.strict => errors,
+            warnings => format!("{errors}, {} with --strict", count(warnings, "warning")),
+        };
+        anyhow::anyhow!("{counts}: nothing was written")
+    }
 }
 
-/// Tells what was found, and gives the error that ends the command.
-fn refused(findings: &Findings) -> anyhow::Error {
-    eprint!("{findings}");
-    let errors = findings.count(Severity::Error);
-    anyhow::anyhow!("{errors} error{}: nothing was written", if errors == 1 { "" } else { "s" })
+/// A number of errors or warnings.
+fn count(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// An image of another processor than the manifests want boots none of the machines.

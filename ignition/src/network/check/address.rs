@@ -1,6 +1,7 @@
 //! Rules for addresses, routes and name servers.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::net::IpAddr;
 
 use serde_json::Value;
@@ -12,15 +13,25 @@ use crate::network::yaml;
 /// Types whose interfaces have addresses that the document does not name.
 const OWN_ADDRESSES: &[&str] = &["loopback", "ipsec"];
 
-/// An address with the length of its network's prefix.
-#[derive(Clone, Copy)]
-struct Subnet {
+/// An address with the length of its network's prefix, such as `192.0.2.0/24`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subnet {
     address: IpAddr,
     prefix: u32,
 }
 
 impl Subnet {
-    fn contains(self, address: IpAddr) -> bool {
+    /// Parses an address and the length of its prefix with a slash between them.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (address, prefix) = text.split_once('/')?;
+        let (address, prefix) = (address.parse().ok()?, prefix.parse().ok()?);
+        (prefix <= number(address).1).then_some(Self { address, prefix })
+    }
+
+    /// Whether an address is in the network.
+    #[must_use]
+    pub fn contains(self, address: IpAddr) -> bool {
         let (own, bits) = number(self.address);
         let (other, other_bits) = number(address);
         let shift = bits.saturating_sub(self.prefix);
@@ -30,6 +41,12 @@ impl Subnet {
     /// Whether the network is this address alone.
     fn is_single(self) -> bool {
         self.prefix == number(self.address).1
+    }
+}
+
+impl fmt::Display for Subnet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.prefix)
     }
 }
 
@@ -264,17 +281,12 @@ fn on_link<'a>(routes: &'a [Route]) -> HashMap<&'a str, Vec<Subnet>> {
     let mut networks: HashMap<&str, Vec<Subnet>> = HashMap::new();
     for route in routes.iter().filter(|route| route.gateway.is_none()) {
         let destination = yaml::text_at(route.value, "destination");
-        let subnet = destination.as_deref().and_then(subnet).filter(|subnet| subnet.prefix > 0);
+        let subnet = destination.as_deref().and_then(Subnet::parse).filter(|subnet| subnet.prefix > 0);
         if let (Some(interface), Some(subnet)) = (route.interface.as_deref(), subnet) {
             networks.entry(interface).or_default().push(subnet);
         }
     }
     networks
-}
-
-fn subnet(text: &str) -> Option<Subnet> {
-    let (address, prefix) = text.split_once('/')?;
-    Some(Subnet { address: address.parse().ok()?, prefix: prefix.parse().ok()? })
 }
 
 /// Name servers need an interface of their family.

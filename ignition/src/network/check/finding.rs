@@ -47,6 +47,10 @@ pub enum Rule {
     DuplicateAddress,
     /// Two hosts have one name.
     DuplicateHostname,
+    /// A static address is a virtual address of the cluster.
+    Vip,
+    /// A host has no static address in the machine networks of its cluster.
+    MachineNetwork,
     /// A gateway cannot be reached through its interface.
     Gateway,
     /// A route leads to no interface.

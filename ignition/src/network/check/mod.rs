@@ -7,6 +7,7 @@
 
 mod across;
 mod address;
+mod cluster;
 mod cycle;
 mod finding;
 mod interface;
@@ -15,6 +16,8 @@ mod state;
 
 use std::error::Error;
 
+pub use address::Subnet;
+pub use cluster::{ClusterNetworks, Vip};
 pub use finding::{Finding, Report, Rule};
 
 use super::document::Document;
@@ -44,7 +47,18 @@ const MAP: &str = "mac_interface_map";
 /// ```
 #[must_use]
 pub fn check(hosts: &[HostNetwork], cache: &KeyfileCache) -> Report {
-    report(hosts, parallel::map(hosts, &Cancel::new(), |host| inspect(host, cache)))
+    check_for(hosts, &ClusterNetworks::default(), cache)
+}
+
+/// Checks hosts as [`check`] does, and compares them with the cluster that they are meant for.
+#[must_use]
+pub fn check_for(hosts: &[HostNetwork], cluster: &ClusterNetworks, cache: &KeyfileCache) -> Report {
+    let inspect = |host: &HostNetwork| {
+        let mut found = inspect(host, cache);
+        cluster::check(cluster, &mut found);
+        found
+    };
+    report(hosts, parallel::map(hosts, &Cancel::new(), inspect))
 }
 
 /// Checks hosts as [`check`] does. Returns nothing if the work was cancelled.

@@ -1,0 +1,200 @@
+//! Which `NMStateConfig`s belong to an infra-env, and whether they fit its cluster: the whole of what is said.
+
+use crate::support::Scratch;
+use crate::{create, scratch};
+
+/// Changes a manifest of the site.
+#[track_caller]
+fn change(scratch: &Scratch, file: &str, from: &str, to: &str) {
+    let path = format!("manifests/{file}");
+    let text = String::from_utf8(scratch.read(&path)).unwrap();
+    assert!(text.contains(from), "{path} has no {from:?}");
+    scratch.write(&path, text.replacen(from, to, 1));
+}
+
+#[track_caller]
+fn refused(scratch: &Scratch, options: &[&str], stderr: &str) {
+    let output = create(scratch, &[&["--full", "full.iso"], options].concat());
+    assert_eq!(output.stderr, stderr);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty() && !scratch.has("full.iso"));
+}
+
+/// Creates an image, and returns the findings and the summary.
+#[track_caller]
+fn created(scratch: &Scratch, options: &[&str]) -> (String, String) {
+    let output = create(scratch, &[&["--full", "full.iso"], options].concat());
+    let stderr = output.stderr.clone();
+    let summary = output.printed();
+    scratch.remove("full.iso");
+    (stderr, summary)
+}
+
+const SELECTOR: &str = "manifests/infraenv.yaml:13: spec.nmStateConfigLabelSelector";
+
+#[test]
+fn rejects_selector_that_matches_none_of_the_configs() {
+    let one = |what: &str| {
+        format!(
+            "{SELECTOR}: error: {what}: NMStateConfig rack4/master-0, for one, has infraenv=rack4\nError: 1 error: nothing was written\n"
+        )
+    };
+    let site = scratch("bonded");
+    change(&site, "infraenv.yaml", "infraenv: rack4", "infraenv: rack-4");
+    refused(&site, &[], &one("matches nothing"));
+    let site = scratch("bonded");
+    change(&site, "infraenv.yaml", "    matchLabels:\n      infraenv: rack4\n", "    matchLabels: {}\n");
+    refused(&site, &[], &one("is empty and selects nothing"));
+    let site = scratch("bonded");
+    change(
+        &site,
+        "infraenv.yaml",
+        "  nmStateConfigLabelSelector:\n    matchLabels:\n      infraenv: rack4\n",
+        "",
+    );
+    refused(&site, &[], &one("is empty and selects nothing").replace("yaml:13", "yaml:6"));
+}
+
+#[test]
+fn rejects_config_whose_label_has_another_value() {
+    let site = scratch("bonded");
+    change(&site, "nmstate.yaml", "infraenv: rack4", "infraenv: rack-4");
+    refused(
+        &site,
+        &[],
+        "manifests/nmstate.yaml:6: metadata.labels: error: the InfraEnv does not select infraenv=rack-4: it is left out\n\
+         Error: 1 error: nothing was written\n",
+    );
+}
+
+#[test]
+fn config_without_the_label_is_a_warning() {
+    let site = scratch("bonded");
+    change(&site, "nmstate.yaml", "    infraenv: rack4", "    rack: \"4\"");
+    let warning = "manifests/nmstate.yaml:6: metadata.labels: warning: the InfraEnv does not select rack=4: it is left out\n";
+    let (stderr, summary) = created(&site, &[]);
+    assert_eq!(stderr, warning);
+    assert!(summary.contains("Static networks:   master-1, master-2\n"));
+    refused(
+        &site,
+        &["--strict"],
+        &format!("{warning}Error: 0 errors, 1 warning with --strict: nothing was written\n"),
+    );
+}
+
+#[test]
+fn configs_of_another_infra_env_are_not_reported() {
+    let site = scratch("bonded");
+    change(&site, "nmstate.yaml", "infraenv: rack4", "infraenv: spare");
+    let other = String::from_utf8(site.read("manifests/infraenv.yaml")).unwrap();
+    let other = other.replacen("name: rack4", "name: spare", 1).replace("infraenv: rack4", "infraenv: spare");
+    site.write("manifests/other.yaml", other);
+    for (infra_env, hosts) in [("rack4", "master-1, master-2"), ("spare", "master-0")] {
+        let (stderr, summary) = created(&site, &["--infra-env", infra_env, "--strict"]);
+        assert_eq!(stderr, "");
+        assert!(summary.contains(&format!("Static networks:   {hosts}\n")));
+    }
+}
+
+#[test]
+fn rejects_selected_configs_in_another_namespace() {
+    let site = scratch("bonded");
+    let text = String::from_utf8(site.read("manifests/nmstate.yaml")).unwrap();
+    site.write("manifests/nmstate.yaml", text.replacen("namespace: rack4", "namespace: rack5", 1));
+    let far = |line: usize| {
+        format!(
+            "manifests/nmstate.yaml:{line}: metadata.namespace: error: the InfraEnv selects its labels, but is in namespace \
+             \"rack4\": it is left out\n"
+        )
+    };
+    refused(&site, &[], &format!("{}Error: 1 error: nothing was written\n", far(5)));
+    site.write("manifests/nmstate.yaml", text.replace("namespace: rack4", "namespace: rack5"));
+    let none = format!(
+        "{SELECTOR}: error: matches nothing: NMStateConfig rack5/master-0, for one, has infraenv=rack4\n"
+    );
+    let all = [far(5), far(60), far(115)].concat();
+    refused(&site, &[], &format!("{none}{all}Error: 4 errors: nothing was written\n"));
+    // They belong to the infra-env of that namespace.
+    let other = String::from_utf8(site.read("manifests/infraenv.yaml")).unwrap();
+    let other = other.replace("name: rack4\n  namespace: rack4", "name: rack5\n  namespace: rack5");
+    site.write("manifests/other.yaml", other);
+    let (stderr, _) = created(&site, &["--infra-env", "rack4"]);
+    assert_eq!(stderr, format!("{SELECTOR}: warning: matches no NMStateConfig: the hosts use DHCP\n"));
+}
+
+/// The site with the networks of its cluster.
+fn with_networks(networks: &str) -> Scratch {
+    let site = scratch("bonded");
+    change(&site, "cluster.yaml", "  networking:\n", &format!("{networks}  networking:\n"));
+    site
+}
+
+#[test]
+fn rejects_host_addresses_that_are_vips() {
+    let address = |line: usize, text: &str| {
+        format!(
+            "manifests/nmstate.yaml:{line}: spec.config.interfaces[1].ipv4.address[0].ip: error: {text} too\n"
+        )
+    };
+    let lists = with_networks("  apiVIPs:\n  - 10.4.100.10\n  ingressVIPs: [10.4.100.12, \"2001:db8::1\"]\n");
+    refused(
+        &lists,
+        &[],
+        &format!(
+            "{}{}Error: 2 errors: nothing was written\n",
+            address(36, "10.4.100.10 is the API VIP in manifests/cluster.yaml:31"),
+            address(146, "10.4.100.12 is the ingress VIP in manifests/cluster.yaml:32"),
+        ),
+    );
+    let single = with_networks("  ingressVIP: 10.4.100.11\n");
+    refused(
+        &single,
+        &[],
+        &format!(
+            "{}Error: 1 error: nothing was written\n",
+            address(91, "10.4.100.11 is the ingress VIP in manifests/cluster.yaml:30"),
+        ),
+    );
+    assert_eq!(created(&with_networks("  apiVIP: 10.4.100.5\n"), &["--strict"]).0, "");
+}
+
+#[test]
+fn hosts_outside_the_machine_networks_are_a_warning() {
+    let machine = |networks: &str| {
+        let site = scratch("bonded");
+        let section = format!("  networking:\n    machineNetwork: {networks}\n");
+        change(&site, "cluster.yaml", "  networking:\n", &section);
+        site
+    };
+    for networks in ["[{cidr: 10.4.100.0/24}]", "[{cidr: 10.9.0.0/16}, {cidr: 10.4.0.0/16}]", "[]"] {
+        assert_eq!(created(&machine(networks), &["--strict"]).0, "", "{networks}");
+    }
+    let warning = |line: usize| {
+        format!(
+            "manifests/nmstate.yaml:{line}: spec.config.interfaces[1].ipv4.address[0].ip: warning: the host has no static \
+             address in the machine networks 10.9.0.0/24, 2001:db8::/64\n"
+        )
+    };
+    let site = machine("[{cidr: 10.9.0.0/24}, {cidr: 2001:db8::/64}]");
+    let warnings = [36, 91, 146].map(warning).concat();
+    assert_eq!(created(&site, &[]).0, warnings);
+    let end = "Error: 0 errors, 3 warnings with --strict: nothing was written\n";
+    refused(&site, &["--strict"], &format!("{warnings}{end}"));
+}
+
+#[test]
+fn malformed_networks_of_a_cluster_are_warnings() {
+    let site = with_networks("  apiVIPs: [10.4.100.300]\n");
+    change(
+        &site,
+        "cluster.yaml",
+        "    clusterNetwork:",
+        "    machineNetwork: [{cidr: 10.4.0.0/33}]\n    clusterNetwork:",
+    );
+    assert_eq!(
+        created(&site, &[]).0,
+        "manifests/cluster.yaml:30: spec.apiVIPs[0]: warning: \"10.4.100.300\" is not an IP address\n\
+         manifests/cluster.yaml:32: spec.networking.machineNetwork[0].cidr: warning: \"10.4.0.0/33\" is not a network such as \
+         192.0.2.0/24\n"
+    );
+}
