@@ -7,11 +7,13 @@
 
 mod cluster;
 mod draft;
+mod hosts;
 mod object;
 mod read;
 mod reference;
 mod selector;
 
+pub use hosts::read_hosts;
 pub use object::Object;
 pub use read::ReadError;
 

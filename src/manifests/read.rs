@@ -169,7 +169,7 @@ fn loose(path: &Path) -> Result<Option<Loose>, ReadError> {
 
 /// The documents of a text, with the number of lines before each. Any may begin with a byte order mark (YAML 1.2, 5.2), which
 /// is no part of it, and with directives.
-fn documents(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(super) fn documents(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let is_mark = |line: &str, mark: &str| {
         line.strip_prefix(mark).is_some_and(|it| it.trim_end().is_empty() || it.starts_with([' ', '\t']))
     };
@@ -200,7 +200,7 @@ fn documents(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-fn parse(file: &Arc<str>, skipped: usize, document: &str) -> Result<Value, ReadError> {
+pub(super) fn parse(file: &Arc<str>, skipped: usize, document: &str) -> Result<Value, ReadError> {
     let malformed = |line: Option<usize>, reason: String| ReadError::Malformed {
         place: Place { file: file.to_string(), line: line.map(|line| line + skipped), path: String::new() },
         reason,

@@ -7,7 +7,7 @@ use crate::support::Scratch;
 const GOOD: &str = "interfaces:\n- name: eth0\n  type: ethernet\n  state: up\n  ipv4:\n    enabled: true\n    address:\n\
     \x20   - ip: 192.0.2.10\n      prefix-length: 24\n";
 const WARNED: &str =
-    "interfaces:\n- name: v0\n  type: vlan\n  state: up\n  vlan: {id: 0, base-iface: enp1s0}\n";
+    "interfaces:\n- name: v0\n  type: vlan\n  vlan: {id: 0, base-iface: d0}\n- {name: d0, type: dummy}\n";
 
 /// Two hosts with one address between them.
 fn list() -> String {
@@ -55,7 +55,7 @@ fn good_hosts_pass() {
 fn findings_decide_the_exit_code() {
     let scratch = scratch();
     let warning =
-        "warned.yaml:5: interfaces[0].vlan.id: warning: VLAN 0 is none: its packets carry a priority only\n";
+        "warned.yaml:4: interfaces[0].vlan.id: warning: VLAN 0 is none: its packets carry a priority only\n";
     let expected = format!("{warning}1 host, 0 errors, 1 warning\n");
     assert_eq!(outcome(&scratch, "network check warned.yaml"), (0, expected.clone(), String::new()));
     assert_eq!(outcome(&scratch, "network check --strict warned.yaml"), (1, expected, String::new()));
@@ -72,6 +72,93 @@ fn findings_decide_the_exit_code() {
     );
     let (code, text, _) = outcome(&scratch, "network check broken.yaml");
     assert!(code == 1 && text.starts_with("broken.yaml:1: interfaces: error: "), "{text}");
+}
+
+/// A manifest with the network of a host.
+fn manifest(name: &str, mac: &str, address: &str) -> String {
+    let config = GOOD.replace("192.0.2.10", address).replace('\n', "\n    ");
+    format!(
+        "apiVersion: agent-install.openshift.io/v1beta1\nkind: NMStateConfig\nmetadata:\n  name: {name}\nspec:\n  interfaces:\n  - \
+         name: eth0\n    macAddress: {mac}\n  config:\n    {}\n",
+        config.trim_end()
+    )
+}
+
+const SECRET: &str = "kind: Secret\nmetadata: {name: pull-secret}\n";
+
+#[test]
+fn manifests_and_documents_of_one_file_are_checked() {
+    let scratch = Scratch::new();
+    let one = manifest("node-0", "52:54:00:aa:bb:01", "192.0.2.10");
+    scratch.write(
+        "good.yaml",
+        format!("{SECRET}---\n{one}---\n{}", manifest("node-1", "52:54:00:aa:bb:02", "192.0.2.11")),
+    );
+    let text = scratch.kindling("network check --strict good.yaml").printed();
+    assert_eq!(text, "2 hosts, 0 errors, 0 warnings\n");
+    scratch
+        .write("same.yaml", format!("{one}---\n{}", manifest("node-1", "52:54:00:AA:BB:01", "192.0.2.10")));
+    let (code, text, errors) = outcome(&scratch, "network check same.yaml");
+    assert_eq!((code, errors.as_str()), (1, ""));
+    assert_eq!(
+        text,
+        "same.yaml:27: spec.interfaces[0].macAddress: error: 52:54:00:AA:BB:01 is the address of eth0 in node-0 too\n\
+         same.yaml:36: spec.config.interfaces[0].ipv4.address[0].ip: error: 192.0.2.10 is the address of eth0 in node-0 too\n\
+         2 hosts, 2 errors, 0 warnings\n"
+    );
+    scratch.write("plain.yaml", format!("# two hosts\n---\n{GOOD}---\n{GOOD}...\n"));
+    let (code, text, _) = outcome(&scratch, "network check plain.yaml");
+    assert_eq!(code, 1);
+    assert_eq!(
+        text,
+        "plain.yaml:20: interfaces[0].ipv4.address[0].ip: error: 192.0.2.10 is the address of eth0 in plain.yaml:2 too\n\
+         2 hosts, 1 error, 0 warnings\n"
+    );
+    scratch.write("one.yaml", format!("---\n{GOOD}---\n"));
+    assert_eq!(scratch.kindling("network check one.yaml").printed(), "1 host, 0 errors, 0 warnings\n");
+}
+
+#[test]
+fn keyfiles_of_manifests_are_printed_under_their_names() {
+    let scratch = Scratch::new();
+    scratch.write("one.yaml", manifest("node-0", "52:54:00:aa:bb:01", "192.0.2.10"));
+    let text = scratch.kindling("network keyfiles one.yaml").printed();
+    assert!(text.starts_with("# node-0: eth0.nmconnection\n[connection]\n"), "{text}");
+    scratch.write("wrong.yaml", "kind: NMStateConfig\nmetadata: {name: node-0}\nspec: {interfaces: []}\n");
+    let (code, text, errors) = outcome(&scratch, "network keyfiles wrong.yaml");
+    assert_eq!((code, text.as_str()), (1, ""));
+    assert_eq!(
+        errors,
+        "wrong.yaml:3: spec.config: error: the NMStateConfig node-0 has no network\n\
+         Error: a manifest cannot be used: nothing was written\n"
+    );
+}
+
+#[test]
+fn malformed_manifests_are_findings() {
+    let scratch = Scratch::new();
+    let text = manifest("node-0", "52:54:00:aa:bb:01", "192.0.2.10");
+    scratch.write("fields.yaml", text.replace("  config:", "  extra: 1\n  config:"));
+    let line = "fields.yaml:9: spec.extra: warning: there is no such field\n1 host, 0 errors, 1 warning\n";
+    assert_eq!(outcome(&scratch, "network check fields.yaml"), (0, line.to_owned(), String::new()));
+    assert_eq!(outcome(&scratch, "network check --strict fields.yaml").0, 1);
+    scratch.write("map.yaml", text.replace("    macAddress: 52:54:00:aa:bb:01\n", ""));
+    let line = "map.yaml:7: spec.interfaces[0]: error: needs a name and a macAddress\n0 hosts, 1 error, 0 warnings\n";
+    assert_eq!(outcome(&scratch, "network check map.yaml"), (1, line.to_owned(), String::new()));
+    let (_, json, _) = outcome(&scratch, "network check --json map.yaml");
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let expected = serde_json::json!([{
+        "severity": "error", "rule": null, "host": null, "name": "map.yaml", "interface": null,
+        "path": "spec.interfaces[0]", "line": 7, "message": "needs a name and a macAddress",
+    }]);
+    assert_eq!(json["findings"], expected);
+    scratch.write("none.yaml", SECRET);
+    let line = "none.yaml: error: has no NMStateConfig\n0 hosts, 1 error, 0 warnings\n";
+    assert_eq!(outcome(&scratch, "network check none.yaml"), (1, line.to_owned(), String::new()));
+    scratch.write("broken.yaml", format!("{text}---\nkind: [\n"));
+    let line = "broken.yaml:21: error: is not valid YAML: did not find expected node content while parsing a flow node\n\
+                1 host, 1 error, 0 warnings\n";
+    assert_eq!(outcome(&scratch, "network check broken.yaml"), (1, line.to_owned(), String::new()));
 }
 
 #[test]

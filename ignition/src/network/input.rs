@@ -56,7 +56,7 @@ pub fn read_hosts(file: &str, bytes: &[u8]) -> Result<Vec<HostNetwork>, InputErr
     let Ok(text) = std::str::from_utf8(bytes) else {
         return Err(InputError::NotText { file: file.to_owned() });
     };
-    if !is_list(text) {
+    if !is_host_list(text) {
         return Ok(vec![HostNetwork::without_macs(text).named(file)]);
     }
     let hosts = read_list(file, text)?;
@@ -67,8 +67,9 @@ pub fn read_hosts(file: &str, bytes: &[u8]) -> Result<Vec<HostNetwork>, InputErr
     Ok(hosts.into_iter().enumerate().map(named).collect())
 }
 
-/// Whether the first value of a text is a list; a state of the network never is one.
-fn is_list(text: &str) -> bool {
+/// Whether a text is a list of hosts, by its first value. An nmstate document is never a list.
+#[must_use]
+pub fn is_host_list(text: &str) -> bool {
     let skipped = |line: &&str| line.is_empty() || line.starts_with('#') || line.starts_with("---");
     let first = text.trim_start_matches('\u{feff}').lines().map(str::trim).find(|line| !skipped(line));
     first.is_some_and(|line| line.starts_with('[') || line == "-" || line.starts_with("- "))

@@ -36,7 +36,7 @@ pub use cancel::Cancel;
 pub use error::{HostError, NetworkError};
 pub use generate::{MAX_DOCUMENT_LEN, keyfiles};
 pub use host::{HostNetwork, MacInterface};
-pub use input::{InputError, read_hosts};
+pub use input::{InputError, is_host_list, read_hosts};
 pub use keyfile::Keyfile;
 pub use mac::{MacAddr, MacError};
 pub use payload::{

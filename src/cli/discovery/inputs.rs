@@ -6,12 +6,11 @@ use anyhow::{Context, Result};
 use clap::Args;
 use ignition::discovery::kernel_arguments::Operation;
 use ignition::discovery::{CertificateBundle, CertificateCheck, HttpUrl, ImageReference, Service, Token};
-use ignition::network::read_hosts;
 
 use crate::cli::input;
 use crate::discovery::{Draft, Findings, Given, Host, Place, Text};
 use crate::inventory::Settings;
-use crate::manifests::Manifests;
+use crate::manifests::{Manifests, read_hosts};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Service")]
@@ -90,7 +89,8 @@ pub(super) struct InfraEnvOptions {
     /// Kernel argument to replace
     #[arg(long, value_name = "KEY=OLD=NEW")]
     karg_replace: Vec<String>,
-    /// File with networks of hosts, in the shape of the API's static_network_config, in place of those of the manifests
+    /// File with networks of hosts, which replace those of the manifests: NMStateConfig manifests, or a list in the shape of
+    /// the API's static_network_config
     #[arg(long, value_name = "FILE")]
     network: Vec<String>,
     /// How many seconds a machine waits before it looks at its network
@@ -121,15 +121,15 @@ impl ServiceOptions {
 impl InfraEnvOptions {
     /// The draft of manifests and options, and what there is to say about the manifests.
     pub(super) fn draft(&self) -> Result<(Draft, Findings)> {
-        let over = self.over()?;
-        match &self.manifests {
-            None => Ok((over, Findings::default())),
-            Some(directory) => Ok(Manifests::read(directory)?.draft(self.infra_env.as_deref(), over)),
-        }
+        let (over, mut findings) = self.over()?;
+        let Some(directory) = &self.manifests else { return Ok((over, findings)) };
+        let (draft, found) = Manifests::read(directory)?.draft(self.infra_env.as_deref(), over);
+        findings.append(found);
+        Ok((draft, findings))
     }
 
     /// The options alone.
-    fn over(&self) -> Result<Draft> {
+    fn over(&self) -> Result<(Draft, Findings)> {
         let list = |option: &str, values: &[String]| {
             (!values.is_empty()).then(|| Given::new(values.join(","), Place::of(option)))
         };
@@ -137,7 +137,8 @@ impl InfraEnvOptions {
         let keys = keys
             .into_iter()
             .reduce(|one, other| Given::new(format!("{}\n{}", one.value.trim_end(), other.value), one.place));
-        Ok(Draft {
+        let (hosts, findings) = self.hosts()?;
+        let draft = Draft {
             id: option("--infra-env-id", self.infra_env_id.as_ref()),
             pull_secret: self.pull_secret.as_deref().map(file).transpose()?,
             ssh_keys: keys,
@@ -151,13 +152,14 @@ impl InfraEnvOptions {
             registries_authority: self.registries_ca.as_deref().map(file).transpose()?,
             config_override: self.ignition_override.as_deref().map(file).transpose()?,
             kernel_arguments: self.kernel_arguments(),
-            hosts: self.hosts()?,
+            hosts,
             version: option("--openshift-version", self.openshift_version.as_ref()),
             discovery_delay_seconds: self
                 .discovery_delay
                 .map(|seconds| Given::new(seconds, Place::of("--discovery-delay"))),
             ..Draft::default()
-        })
+        };
+        Ok((draft, findings))
     }
 
     fn kernel_arguments(&self) -> Vec<Given<(Operation, String)>> {
@@ -175,16 +177,14 @@ impl InfraEnvOptions {
             .collect()
     }
 
-    fn hosts(&self) -> Result<Vec<Host>> {
-        let mut hosts = Vec::new();
+    fn hosts(&self) -> Result<(Vec<Host>, Findings)> {
+        let (mut hosts, mut findings) = (Vec::new(), Findings::default());
         for text in input::Text::read_all(&self.network)? {
-            let networks = read_hosts(&text.name, &text.bytes)?;
-            hosts.extend(networks.into_iter().map(|network| {
-                let name = network.name().unwrap_or_default().to_owned();
-                Host { name, network, origin: None }
-            }));
+            let (more, found) = read_hosts(&text.name, &text.bytes)?;
+            hosts.extend(more);
+            findings.append(found);
         }
-        Ok(hosts)
+        Ok((hosts, findings))
     }
 }
 

@@ -5,12 +5,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use ignition::network::{HostNetwork, Keyfile, keyfiles};
+use ignition::network::{Keyfile, keyfiles};
 use serde::Serialize;
 
 use super::read;
 use crate::cli::created::{print_paths, write_private};
 use crate::cli::output::{print_bytes, print_json};
+use crate::discovery;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Keyfiles {
@@ -44,7 +45,10 @@ struct File {
 impl Keyfiles {
     /// Nothing is written before all hosts have their keyfiles.
     pub(super) fn run(self) -> Result<ExitCode> {
-        let hosts = read(&self.files)?.iter().map(translate).collect::<Result<Vec<Host>>>()?;
+        let (hosts, findings) = read(&self.files)?;
+        eprint!("{findings}");
+        anyhow::ensure!(!findings.is_fatal(), "a manifest cannot be used: nothing was written");
+        let hosts = hosts.iter().map(translate).collect::<Result<Vec<Host>>>()?;
         match &self.output {
             Some(directory) => write(&hosts, directory)?,
             None if self.json => print_json(&hosts)?,
@@ -54,9 +58,10 @@ impl Keyfiles {
     }
 }
 
-fn translate(host: &HostNetwork) -> Result<Host> {
-    let name = host.name().unwrap_or_default().to_owned();
-    let keyfiles = keyfiles(host.document().as_bytes()).with_context(|| format!("translating {name}"))?;
+fn translate(host: &discovery::Host) -> Result<Host> {
+    let name = host.name.clone();
+    let keyfiles =
+        keyfiles(host.network.document().as_bytes()).with_context(|| format!("translating {name}"))?;
     let keyfiles = keyfiles.into_iter().map(|Keyfile { name, contents }| File { name, contents }).collect();
     Ok(Host { name, keyfiles })
 }

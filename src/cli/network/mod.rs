@@ -7,24 +7,26 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Subcommand;
-use ignition::network::{HostNetwork, MAX_HOSTS, read_hosts};
+use ignition::network::MAX_HOSTS;
 
 use crate::cli::input::Text;
+use crate::discovery::{Findings, Host};
+use crate::manifests::read_hosts;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Check the networks of the hosts of an image
     ///
-    /// A file is an nmstate document of one host, YAML or JSON; or a list of hosts in the shape of the API's
-    /// static_network_config: [{network_yaml, mac_interface_map: [{mac_address, logical_nic_name}]}].
+    /// A file has nmstate documents or NMStateConfig manifests, one for each host, YAML or JSON; or it is a list of hosts in
+    /// the shape of the API's static_network_config: [{network_yaml, mac_interface_map: [{mac_address, logical_nic_name}]}].
     ///
     /// All hosts are looked at together: no two may have the same MAC address, static address or name. A finding has the
-    /// file, for a list the place in it, and the line in the document.
+    /// file, for a list the index in it, and the line.
     Check(check::Check),
     /// Translate nmstate to NetworkManager keyfiles
     ///
-    /// A file is an nmstate document of one host, YAML or JSON; or a list of hosts in the shape of the API's
-    /// static_network_config: [{network_yaml, mac_interface_map: [{mac_address, logical_nic_name}]}].
+    /// A file has nmstate documents or NMStateConfig manifests, one for each host, YAML or JSON; or it is a list of hosts in
+    /// the shape of the API's static_network_config: [{network_yaml, mac_interface_map: [{mac_address, logical_nic_name}]}].
     Keyfiles(keyfiles::Keyfiles),
 }
 
@@ -37,12 +39,14 @@ impl Command {
     }
 }
 
-/// The hosts of all files, in their order.
-fn read(paths: &[String]) -> Result<Vec<HostNetwork>> {
-    let mut hosts = Vec::new();
+/// The hosts of all files, in their order, and what is wrong with their manifests.
+fn read(paths: &[String]) -> Result<(Vec<Host>, Findings)> {
+    let (mut hosts, mut findings) = (Vec::new(), Findings::default());
     for text in Text::read_all(paths)? {
-        hosts.extend(read_hosts(&text.name, &text.bytes)?);
+        let (more, found) = read_hosts(&text.name, &text.bytes)?;
+        hosts.extend(more);
+        findings.append(found);
     }
     anyhow::ensure!(hosts.len() <= MAX_HOSTS, "{} hosts; at most {MAX_HOSTS} are accepted", hosts.len());
-    Ok(hosts)
+    Ok((hosts, findings))
 }
