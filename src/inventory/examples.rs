@@ -33,6 +33,10 @@ fn of_operation(id: &str) -> Option<Value> {
                 "mac_interface_map": [{"mac_address": "52:54:00:00:00:01", "logical_nic_name": "eth0"}],
             }],
         }),
+        "ReadNetworkFiles" => json!({"files": [{
+            "name": "node-0.yaml",
+            "text": "interfaces:\n- name: eth0\n  type: ethernet\n  state: up\n  mac-address: 52:54:00:00:00:01\n",
+        }]}),
         "UpdateInfraEnv" => json!({"image_type": "full-iso", "additional_ntp_sources": "ntp.example.com"}),
         "v2RegisterHost" => json!({
             "host_id": ID,

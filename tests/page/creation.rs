@@ -18,10 +18,15 @@ impl Browser {
 
     /// Uploads a document of a machine.
     async fn upload(&self, name: &str, text: &str) {
+        self.upload_for(name, text, name).await;
+    }
+
+    /// Uploads a file, and waits for a host of this name.
+    async fn upload_for(&self, name: &str, text: &str, host: &str) {
         let path = self.file(name, text);
         let fields = self.all("#nmstate").await;
         fields[0].enter(path.to_str().unwrap()).await;
-        self.until(&format!("return document.querySelector('#machines').innerText.includes('{name}')")).await;
+        self.until(&format!("return document.querySelector('#machines').innerText.includes('{host}')")).await;
     }
 
     async fn create(&self) {
@@ -42,7 +47,7 @@ fn what_the_form_says_is_made() {
         browser.upload("node-a.yaml", NMSTATE).await;
         // Where keys go now is the first address.
         assert_eq!(browser.active().await.label().await, "MAC address");
-        browser.press(&format!("52:54:00:00:00:01{}eth0", key::TAB)).await;
+        browser.press("52:54:00:00:00:01").await;
         browser.find("summary").await.click().await;
         browser.find("[name=http_proxy]").await.enter("http://proxy.example.com:3128").await;
         browser.find("[name=additional_ntp_sources]").await.enter("ntp.example.com").await;
@@ -112,11 +117,11 @@ fn errors_of_networks_lead_to_their_lines() {
         browser.upload("hosts.json", &list.to_string()).await;
         browser.upload("node-b.yaml", &wrong).await;
         assert_eq!(browser.all(".machine").await.len(), 2);
-        browser.press(&format!("52:54:00:00:00:02{}eth0", key::TAB)).await;
+        browser.press("52:54:00:00:00:02").await;
         browser.create().await;
         let told = browser.find("#creation-problem .findings").await.text().await;
         assert!(told.contains("VLAN 4095 is not within 1 to 4094"), "{told}");
-        assert!(told.contains("Machine 2: node-b.yaml, line 15") && told.contains("id: 4095"), "{told}");
+        assert!(told.contains("Host 2: node-b.yaml, line 15") && told.contains("id: 4095"), "{told}");
         assert_eq!(service.infra_envs().await.len(), 0);
         browser.find("#creation-problem .findings button").await.click().await;
         let selected = browser
@@ -128,6 +133,89 @@ fn errors_of_networks_lead_to_their_lines() {
         browser.create().await;
         browser.until("return document.getElementById('news').textContent === 'rack-12 was created.'").await;
         assert_eq!(service.infra_envs().await.len(), 1);
+    });
+}
+
+/// Two manifests and one document of two hosts, and what the form makes of them.
+#[test]
+fn manifests_and_documents_fill_the_form() {
+    run(async {
+        let Some(browser) = Browser::start().await else { return };
+        let service = Service::start().await;
+        browser.begin_infra_env(&service, "rack-12").await;
+        let manifest = |name: &str, number: usize| {
+            format!(
+                "kind: NMStateConfig\nmetadata: {{name: {name}}}\nspec:\n  interfaces:\n  - {{name: eth0, macAddress: \
+                 '52:54:00:00:0{number}:00'}}\n  - {{name: eth1, macAddress: '52:54:00:00:0{number}:01'}}\n  config:\n    interfaces:\n    \
+                 - {{name: eth0, type: ethernet, state: up}}\n    - {{name: eth1, type: ethernet, state: up}}\n"
+            )
+        };
+        let manifests = format!("{}---\nkind: Secret\n---\n{}", manifest("node-0", 1), manifest("node-1", 2));
+        browser.upload_for("site.yaml", &manifests, "node-1").await;
+        let second = "- {name: eno1, type: ethernet, state: up, mac-address: '52:54:00:00:03:00'}\n- {name: eno2, type: \
+                      ethernet, state: up}\n";
+        browser.upload("plain.yaml", &format!("interfaces:\n{second}")).await;
+        let form = "return [...document.querySelectorAll('.machine')].map((machine) => \
+                    [machine.querySelector('legend').textContent, ...[...machine.querySelectorAll('input')].map((it) => it.value)])";
+        assert_eq!(
+            browser.script(form).await,
+            json!([
+                ["Host 1: node-0", "52:54:00:00:01:00", "eth0", "52:54:00:00:01:01", "eth1"],
+                ["Host 2: node-1", "52:54:00:00:02:00", "eth0", "52:54:00:00:02:01", "eth1"],
+                ["Host 3: plain.yaml", "52:54:00:00:03:00", "eno1", "", "eno2"],
+            ])
+        );
+        // Keys go to the address that is missing.
+        browser.press("52:54:00:00:03:01").await;
+        browser.create().await;
+        browser.until("return document.getElementById('news').textContent === 'rack-12 was created.'").await;
+        let made = &service.infra_envs().await[0];
+        let networks: Value = serde_json::from_str(made["static_network_config"].as_str().unwrap()).unwrap();
+        assert_eq!(networks.as_array().unwrap().len(), 3);
+        assert_eq!(browser.complaints().await, [""; 0]);
+    });
+}
+
+#[test]
+fn rejects_map_with_an_interface_that_the_document_does_not_declare() {
+    run(async {
+        let Some(browser) = Browser::start().await else { return };
+        let service = Service::start().await;
+        browser.begin_infra_env(&service, "rack-12").await;
+        let host = |number: usize, name: &str| {
+            json!({
+                "network_yaml": NMSTATE.replace(".10\n", &format!(".{number}\n")),
+                "mac_interface_map": [{"mac_address": format!("52:54:00:00:00:{number}"), "logical_nic_name": name}],
+            })
+        };
+        browser.upload("hosts.json", &json!([host(11, "eth0"), host(12, "eth7")]).to_string()).await;
+        browser.create().await;
+        let told = browser.find("#creation-problem").await.text().await;
+        assert_eq!(
+            told.split('\n').collect::<Vec<_>>().join(" "),
+            "Nothing was created: the static networks have errors. error the document has no interface eth7 Host 2: hosts.json, \
+             mac_interface_map[0].logical_nic_name Go there"
+        );
+        assert_eq!(service.infra_envs().await.len(), 0);
+    });
+}
+
+/// What cannot be used is said with its file and line; the rest fills the form.
+#[test]
+fn faults_of_uploaded_files_are_shown() {
+    run(async {
+        let Some(browser) = Browser::start().await else { return };
+        let service = Service::start().await;
+        browser.begin_infra_env(&service, "rack-12").await;
+        let text =
+            format!("kind: NMStateConfig\nmetadata: {{name: a}}\nspec: {{interfaces: []}}\n---\n{NMSTATE}");
+        browser.upload("site.yaml", &text).await;
+        let told = browser.find("#creation-problem").await.text().await;
+        assert_eq!(
+            told.split('\n').collect::<Vec<_>>().join(" "),
+            "Not everything in the files can be used. error the NMStateConfig a has no network site.yaml, line 3, spec.config"
+        );
+        assert_eq!(browser.all(".machine").await.len(), 1);
     });
 }
 

@@ -57,6 +57,8 @@ export const api = {
   health: () => ask("health", { accepts: [503] }),
   osImages: () => ask(`${V2}os-images`),
   infraEnvs: () => ask(`${V2}infra-envs`),
+  /** The hosts of files, each with its text: documents, addresses and the interfaces that they declare. */
+  readNetworkFiles: (files) => ask(`${V2}network-files`, { method: "POST", body: { files } }),
   create: (body) => ask(`${V2}infra-envs`, { method: "POST", body }),
   delete: (infraEnv) => ask(ofInfraEnv(infraEnv), { method: "DELETE" }),
   preflight: (infraEnv) => ask(`${ofInfraEnv(infraEnv)}/preflight`),

@@ -95,7 +95,7 @@ function addRow(template, list, adder, values = {}) {
   return row;
 }
 
-/** Adds the networks of machines. Gives the first of them. */
+/** Adds hosts to the form, and returns the first. */
 function addMachines(networks) {
   const [first] = networks.map(addMachine);
   countMachines();
@@ -123,29 +123,68 @@ const machines = () => [...byId("machines").children];
 function countMachines() {
   machines().forEach((machine, index) => {
     const file = machine.dataset.file;
-    machine.querySelector("legend").textContent = `Machine ${index + 1}${file ? `: ${file}` : ""}`;
+    machine.querySelector("legend").textContent = `Host ${index + 1}${file ? `: ${file}` : ""}`;
   });
 }
 
+/** Adds a host for each document or manifest of some files. The service reads them, so that the page needs no YAML. */
 async function readFiles({ target }) {
   const files = [...target.files];
   target.value = "";
-  const texts = await Promise.all(files.map((file) => file.text()));
-  const first = addMachines(texts.flatMap((text, index) => networksIn(files[index].name, text)));
-  // The document is there; what it lacks are addresses.
-  first?.querySelector("input").focus();
-  tell(`${files.map((file) => file.name).join(", ")}: ${machines().length} machines in all.`);
+  showRefusal(null);
+  try {
+    const texts = await Promise.all(files.map((file) => file.text()));
+    const { hosts, findings } = await api.readNetworkFiles(files.map(({ name }, index) => ({ name, text: texts[index] })));
+    // The number of a host in a list is that of the form.
+    const first = addMachines(hosts.map((host) => ({ ...host, file: host.name.replace(/\[\d+\]$/, "") })));
+    emptyField(first)?.focus();
+    if (findings.length) showFileFindings(findings);
+    tell(`${files.map((file) => file.name).join(", ")}: ${machines().length} hosts in all.`);
+  } catch (refusal) {
+    showRefusal(refusal);
+  }
 }
 
-/** A file is one nmstate document, or a list in the form of the API, with addresses. */
-function networksIn(file, text) {
-  try {
-    const list = JSON.parse(text);
-    if (Array.isArray(list)) return list.map((network, index) => ({ ...network, file: `${file}[${index}]` }));
-  } catch {
-    // It is YAML.
-  }
-  return [{ file, network_yaml: text }];
+/** Where keys go after an upload: to the first address that is missing, if there is one. */
+function emptyField(machine) {
+  const fields = [...(machine?.querySelectorAll("input") ?? [])];
+  return fields.find((field) => !field.value) ?? fields[0];
+}
+
+function showFileFindings(findings) {
+  const place = byId("creation-problem");
+  showProblem(place, "Not everything in the files can be used.");
+  place.append(findingList(findings, ({ severity, message, file, line, path }) =>
+    finding(severity, message, [file, line ? `line ${line}` : "", path].filter(Boolean).join(", "))));
+}
+
+/** Refuses maps that do not fit their documents, which the service would accept. Hosts are counted as in the form. */
+async function checkMaps(networks) {
+  const { hosts } = await api.readNetworkFiles(
+    networks.map(({ network_yaml }, index) => ({ name: `Host ${index + 1}`, text: network_yaml })));
+  const findings = networks.flatMap(({ mac_interface_map: map }, host) => {
+    const documents = hosts.filter(({ file }) => file === host);
+    const declared = documents.length === 1 ? documents[0].interfaces : [];
+    return faultsOf(map, declared).map(([path, message]) => (
+      { severity: "error", message, host, line: null, path: `mac_interface_map${path}` }));
+  });
+  if (findings.length) throw new Refusal(0, "", findings);
+}
+
+/** What is wrong with a map. Nothing is declared by a document that cannot be read; the service says why. */
+function faultsOf(map, declared) {
+  if (!map.length) return [["", "no MAC address tells which machine the host is"]];
+  return map.flatMap(({ mac_address, logical_nic_name: name }, index) => {
+    const isFirst = (key, value) => map.findIndex((entry) => entry[key].toLowerCase() === value.toLowerCase()) === index;
+    const faults = [];
+    if (!mac_address) faults.push([`[${index}].mac_address`, `${name || "the interface"} has no MAC address`]);
+    else if (!isFirst("mac_address", mac_address)) faults.push([`[${index}].mac_address`, `${mac_address} is in the map twice`]);
+    if (!isFirst("logical_nic_name", name)) faults.push([`[${index}].logical_nic_name`, `${name} is in the map twice`]);
+    else if (declared.length && !declared.includes(name)) {
+      faults.push([`[${index}].logical_nic_name`, `the document has no interface ${name}`]);
+    }
+    return faults;
+  });
 }
 
 /** What the request says: what is empty is not in it. */
@@ -175,7 +214,9 @@ async function create() {
   showRefusal(null);
   button.disabled = true;
   try {
-    const made = await api.create(body());
+    const params = body();
+    if (params.static_network_config) await checkMaps(params.static_network_config);
+    const made = await api.create(params);
     await refresh();
     fold();
     await open(made.id);
@@ -218,7 +259,7 @@ function mark(message) {
 function ofDocument({ severity, message, host, path, line }) {
   const machine = machines()[host];
   const document = machine?.querySelector("textarea");
-  const title = machine?.querySelector("legend").textContent ?? `Machine ${host + 1}`;
+  const title = machine?.querySelector("legend").textContent ?? `Host ${host + 1}`;
   const text = line === null ? undefined : document?.value.split("\n")[line - 1]?.trim();
   const item = finding(severity, message, [title, line === null ? "" : `line ${line}`, path].filter(Boolean).join(", "), text);
   if (!document) return item;

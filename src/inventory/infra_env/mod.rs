@@ -6,6 +6,7 @@ mod download;
 mod event;
 mod inputs;
 mod model;
+mod network_files;
 mod preflight;
 mod record;
 mod register;
@@ -27,6 +28,7 @@ pub use model::{
     HostStaticNetwork, InfraEnv, InfraEnvCreateParams, InfraEnvUpdateParams, KernelArgument,
     KernelArgumentOperation, MacInterface, PresignedUrl, Proxy,
 };
+pub use network_files::{NetworkFile, NetworkFileHost, NetworkFileHosts, NetworkFiles};
 pub use preflight::Preflight;
 pub use record::{ImageSource, InfraEnvRecord};
 pub(crate) use routes::routes;

@@ -6,7 +6,10 @@ use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 
 use super::download::{File, FileName, IpxeScript};
-use super::{InfraEnv, InfraEnvCreateParams, InfraEnvUpdateParams, Preflight, PresignedUrl};
+use super::{
+    InfraEnv, InfraEnvCreateParams, InfraEnvUpdateParams, NetworkFileHosts, NetworkFiles, Preflight,
+    PresignedUrl,
+};
 use crate::images::ImageType;
 use crate::inventory::auth::{Caller, Files, Initrd, Lister, Operation, User, WholeService, operation};
 use crate::inventory::error::{Refusals, Reply};
@@ -28,6 +31,7 @@ pub(crate) fn routes() -> Vec<Operation> {
         operation!(minimal_initrd),
         operation!(regenerate_signing_key),
         operation!(preflight),
+        operation!(read_network_files),
     ]
 }
 
@@ -271,6 +275,25 @@ async fn preflight(
     State(inventory): State<Inventory>,
 ) -> Answer<Preflight> {
     Ok(Reply(StatusCode::OK, inventory.preflight(id).await?))
+}
+
+/// Reads the networks of hosts from files
+///
+/// The page makes its form of them. Nothing is stored.
+#[utoipa::path(
+    post,
+    path = "/v2/network-files",
+    operation_id = "ReadNetworkFiles",
+    tag = "infra-envs",
+    request_body = NetworkFiles,
+    responses((status = OK, body = NetworkFileHosts), Refusals)
+)]
+async fn read_network_files(
+    _caller: Caller<User, WholeService>,
+    State(inventory): State<Inventory>,
+    Body(files): Body<NetworkFiles>,
+) -> Answer<NetworkFileHosts> {
+    Ok(Reply(StatusCode::OK, inventory.read_network_files(files).await?))
 }
 
 /// A file as an answer: whole, or only word that the client has it already.

@@ -56,6 +56,7 @@ pub(super) fn check(
     Ok(rest)
 }
 
+/// These texts are the Assisted Installer's, which counts hosts from 0.
 fn map_error(host: usize, network: &HostStaticNetwork) -> Option<String> {
     let map = &network.mac_interface_map;
     if map.is_empty() {

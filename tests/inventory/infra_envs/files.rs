@@ -173,6 +173,52 @@ fn preflight_lists_what_is_no_error() {
 }
 
 #[test]
+fn network_files_are_read_as_hosts() {
+    on_each_database(async |service| {
+        let manifest = "kind: NMStateConfig\nmetadata: {name: node-0}\nspec:\n  interfaces: [{name: eth0, macAddress: \
+                        '52:54:00:00:00:01'}]\n  config: {interfaces: [{name: eth0, type: ethernet}]}\n";
+        let plain = "interfaces:\n- {name: bond0, type: bond, link-aggregation: {port: [eth0, eth1]}}\n- {name: eth0, type: \
+                     ethernet, mac-address: '52:54:00:00:00:02'}\n";
+        let files = json!({"files": [
+            {"name": "site.yaml", "text": format!("{manifest}---\nkind: NMStateConfig\nmetadata: {{name: node-1}}\n")},
+            {"name": "plain.yaml", "text": plain},
+            {"name": "list.json", "text": "[1]"},
+        ]});
+        let found = service.post("/v2/network-files", &files).await.expect(200);
+        let entry = |mac: &str, name: &str| json!({"mac_address": mac, "logical_nic_name": name});
+        assert_eq!(
+            found["hosts"],
+            json!([
+                {
+                    "file": 0, "name": "node-0", "interfaces": ["eth0"],
+                    "mac_interface_map": [entry("52:54:00:00:00:01", "eth0")],
+                    "network_yaml": "{\n  \"interfaces\": [\n    {\n      \"name\": \"eth0\",\n      \"type\": \"ethernet\"\n    }\n  ]\n}\n",
+                },
+                {
+                    "file": 1, "name": "plain.yaml", "interfaces": ["bond0", "eth0", "eth1"],
+                    "mac_interface_map": [entry("52:54:00:00:00:02", "eth0"), entry("", "eth1")],
+                    "network_yaml": plain,
+                },
+            ])
+        );
+        assert_eq!(
+            found["findings"],
+            json!([
+                {
+                    "severity": "error", "file": "site.yaml", "line": 6, "path": "spec.config",
+                    "message": "the NMStateConfig node-1 has no network",
+                },
+                {
+                    "severity": "error", "file": "list.json",
+                    "message": "list.json is a list, but not of hosts with network_yaml and mac_interface_map",
+                },
+            ])
+        );
+        assert_eq!(service.get("/v2/infra-envs").await.expect(200), json!([]), "nothing is stored");
+    });
+}
+
+#[test]
 fn an_argument_without_a_value_adds_nothing() {
     on_each_database(async |service| {
         let arguments =

@@ -174,12 +174,16 @@ fn vlan(interface: &Interface, found: &mut Found) {
     report(found, interface, "vlan.id", Rule::VlanId, message);
 }
 
+/// Whether an interface is a network card, as far as its type says.
+pub(super) fn is_network_card(interface: &Interface) -> bool {
+    interface.kind.is_none() || interface.is_kind(ETHERNET)
+}
+
 /// A network card is found by its MAC address, or by its name if the machine gives it the same name as the document.
 fn mapping(state: &State, interface: &Interface, found: &mut Found) {
     let name = &*interface.name;
-    let is_hardware = interface.kind.is_none() || interface.is_kind(ETHERNET);
     let is_found = state.is_mapped(name) || interface.is_known_by_mac();
-    if state.mapped.is_none() || !is_hardware || is_found {
+    if state.mapped.is_none() || !is_network_card(interface) || is_found {
         return;
     }
     let message = format!("no MAC address says which network card is {}", shown(name));

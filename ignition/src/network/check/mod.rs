@@ -9,6 +9,7 @@ mod across;
 mod address;
 mod cluster;
 mod cycle;
+mod declared;
 mod finding;
 mod interface;
 mod mac_map;
@@ -18,6 +19,7 @@ use std::error::Error;
 
 pub use address::Subnet;
 pub use cluster::{ClusterNetworks, Vip};
+pub use declared::{DeclaredInterface, interfaces};
 pub use finding::{Finding, Report, Rule};
 
 use super::document::Document;
