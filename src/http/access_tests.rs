@@ -447,7 +447,7 @@ fn expected(route: &RouteAccess, reached: Reached, token: Token) -> Outcome {
     }
 }
 
-/// Whether a route serves images. A cluster's token is none for images there.
+/// Whether a route serves images. No cluster token gives access to images.
 fn is_image(route: &RouteAccess) -> bool {
     !route.path.starts_with("/api/")
 }

@@ -237,7 +237,7 @@ impl FileStore {
         }
     }
 
-    /// A store in a directory, which is made if there is none. Parts of uploads that a killed process left are removed.
+    /// A store in a directory, which is created if it does not exist. Parts of uploads that a killed process left are removed.
     ///
     /// # Errors
     ///

@@ -69,7 +69,7 @@ pub(super) fn text_at<'a>(value: &'a Value, key: &str) -> Option<Cow<'a, str>> {
     text(get(value, key)?)
 }
 
-/// A number below a mapping, in nmstate's way; the text of what is none.
+/// A number below a mapping, in nmstate's way, or the text of a value that is not a number.
 pub(super) fn number<'a>(value: &'a Value, key: &str) -> Option<Result<i128, Cow<'a, str>>> {
     let text = text_at(value, key)?;
     let number = match text.strip_prefix("0x") {
