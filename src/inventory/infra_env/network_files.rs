@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::model::{HostStaticNetwork, MacInterface};
+use super::model::MacInterface;
 use crate::discovery::{Finding, Findings, Host, Place};
 use crate::inventory::request::request_bodies;
 use crate::inventory::{Inventory, Refusal, in_background};
@@ -52,10 +52,11 @@ pub struct NetworkFileHost {
     pub file: usize,
     /// The name of its manifest, or of its file.
     pub name: String,
-    /// The document and the MAC addresses. Network cards whose addresses the file does not have are in the map with an empty
-    /// address.
-    #[serde(flatten)]
-    pub network: HostStaticNetwork,
+    /// Which interface of the document is which card of the machine. A card whose MAC address the file does not have is
+    /// here with an empty address.
+    pub mac_interface_map: Vec<MacInterface>,
+    /// The nmstate document.
+    pub network_yaml: String,
     /// The names of the interfaces that the document declares or builds on.
     pub interfaces: BTreeSet<String>,
 }
@@ -103,10 +104,8 @@ fn host(file: usize, Host { name, network, .. }: Host) -> NetworkFileHost {
     NetworkFileHost {
         file,
         name,
-        network: HostStaticNetwork {
-            mac_interface_map: map.into_iter().map(entry).collect(),
-            network_yaml: readable(network.document()),
-        },
+        mac_interface_map: map.into_iter().map(entry).collect(),
+        network_yaml: readable(network.document()),
         interfaces: declared.into_iter().map(|interface| interface.name).collect(),
     }
 }
