@@ -16,6 +16,7 @@
 //!
 //! The folder `examples` has a program for each.
 
+pub mod api_error;
 pub mod boot_test;
 mod bucket;
 pub mod cli;

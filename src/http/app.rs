@@ -21,8 +21,9 @@ use super::images::ImageServer;
 use super::request::{Following, follow};
 use super::shortcut::App;
 use super::{health, origin, page};
+use crate::api_error::ApiError;
+use crate::inventory::Inventory;
 use crate::inventory::auth::GuardedRouter;
-use crate::inventory::{Inventory, Refusal};
 
 /// The smallest answer that is worth packing: one that does not fit into a packet.
 const MIN_PACKED: u64 = 1400;
@@ -61,8 +62,8 @@ pub fn image_app(images: &ImageServer, allowed_origins: &[String]) -> App {
 }
 
 /// What a client hears where nothing is.
-async fn nothing(uri: Uri) -> Refusal {
-    Refusal::at_gate(StatusCode::NOT_FOUND, format!("path {} was not found", uri.path()))
+async fn nothing(uri: Uri) -> ApiError {
+    ApiError::at_gate(StatusCode::NOT_FOUND, format!("path {} was not found", uri.path()))
 }
 
 fn in_common(app: Router, cors: Option<CorsLayer>, images: Option<&ImageServer>) -> App {
@@ -139,7 +140,7 @@ fn failed(cause: &(dyn Any + Send)) -> Response<Body> {
     let text = cause.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("unknown");
     tracing::error!(cause = text, "an operation panicked");
-    Refusal::internal("the service failed; its log says how").into_response()
+    ApiError::internal("the service failed; its log says how").into_response()
 }
 
 #[cfg(test)]

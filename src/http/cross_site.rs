@@ -18,8 +18,9 @@ use ignition::discovery::HttpUrl;
 
 use super::origin::fits;
 use super::server::{Peer, Transport};
+use crate::api_error::ApiError;
 use crate::inventory::auth::PolicyKind;
-use crate::inventory::{AllowedHosts, Inventory, Refusal};
+use crate::inventory::{AllowedHosts, Inventory};
 
 /// The sites from which a service may be used.
 #[derive(Clone, Debug)]
@@ -48,7 +49,7 @@ impl Sites {
         })))
     }
 
-    fn check(&self, request: &Request) -> Result<(), Refusal> {
+    fn check(&self, request: &Request) -> Result<(), ApiError> {
         let (headers, uri) = (request.headers(), request.uri());
         let is_unix = |peer: &Peer| peer.transport == Transport::Unix;
         if !request.extensions().get().is_some_and(is_unix) {
@@ -61,7 +62,7 @@ impl Sites {
     }
 
     /// A request without `Host` (HTTP/1.0) does not come from a browser.
-    fn check_host(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), Refusal> {
+    fn check_host(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), ApiError> {
         let named = headers.get(header::HOST).map(|host| host.as_bytes()).filter(|host| !host.is_empty());
         let named =
             named.map(|host| Authority::try_from(host).map_err(|_| refused_host(&host.escape_ascii())));
@@ -77,7 +78,7 @@ impl Sites {
     }
 
     /// Browsers send `Origin` with every request that changes something.
-    fn check_origin(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+    fn check_origin(&self, headers: &HeaderMap) -> Result<(), ApiError> {
         let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
         let text = origin.to_str().map_err(|_| refused_origin(&origin.as_bytes().escape_ascii()))?;
         let is_allowed = self.0.allowed_origins.iter().any(|pattern| fits(pattern, text));
@@ -136,8 +137,8 @@ fn is_loopback(host: &str, address: Option<IpAddr>) -> bool {
         || host.ends_with(".localhost")
 }
 
-fn refused_host(host: &impl std::fmt::Display) -> Refusal {
-    Refusal::at_gate(
+fn refused_host(host: &impl std::fmt::Display) -> ApiError {
+    ApiError::at_gate(
         StatusCode::MISDIRECTED_REQUEST,
         format!(
             "the service does not answer to host \"{host}\"; allow it with --allowed-hosts (KINDLING_ALLOWED_HOSTS), or set \
@@ -146,8 +147,8 @@ fn refused_host(host: &impl std::fmt::Display) -> Refusal {
     )
 }
 
-fn refused_origin(origin: &impl std::fmt::Display) -> Refusal {
-    Refusal::at_gate(
+fn refused_origin(origin: &impl std::fmt::Display) -> ApiError {
+    ApiError::at_gate(
         StatusCode::FORBIDDEN,
         format!(
             "pages of \"{origin}\" may not change anything here; allow them with --allowed-domains (ALLOWED_DOMAINS)"

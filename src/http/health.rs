@@ -9,10 +9,11 @@ use axum::routing::get;
 use serde::Serialize;
 
 use super::images::{ImageServer, only_reads};
+use crate::api_error::json;
 use crate::images::CpuArchitecture;
 use crate::images::library::{ImageState, Library, State};
+use crate::inventory::Inventory;
 use crate::inventory::auth::{GuardedRouter, RouteAccess};
-use crate::inventory::{Inventory, json};
 
 /// How long the database may take to answer that it is there.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -2,19 +2,19 @@
 
 use ignition::network::Cancel;
 
-use super::Refusal;
+use crate::api_error::ApiError;
 
 /// Does work on another thread. The work gets a flag that is set when the request is dropped before the work is done: the
 /// client has gone, and nothing needs the result.
 pub(crate) async fn in_background<T: Send + 'static>(
-    work: impl FnOnce(&Cancel) -> Result<T, Refusal> + Send + 'static,
-) -> Result<T, Refusal> {
+    work: impl FnOnce(&Cancel) -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
     let request = Request(Cancel::new());
     let cancel = request.0.clone();
     let task = tokio::task::spawn_blocking(move || {
         // The request may have been dropped while the work was waiting for a thread.
         if cancel.is_cancelled() {
-            return Err(Refusal::internal("the client has gone"));
+            return Err(ApiError::internal("the client has gone"));
         }
         work(&cancel)
     });
@@ -22,7 +22,7 @@ pub(crate) async fn in_background<T: Send + 'static>(
         Ok(done) => done,
         Err(error) => {
             tracing::error!(%error, "work in the background ended early");
-            Err(Refusal::internal("the service failed at the work for this request"))
+            Err(ApiError::internal("the service failed at the work for this request"))
         }
     }
 }

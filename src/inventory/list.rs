@@ -9,14 +9,14 @@ use futures_util::stream::{self, BoxStream};
 use futures_util::{Stream, StreamExt, TryStreamExt};
 use serde::Serialize;
 
-use super::Refusal;
-use super::error::{json_body, to_json};
+use crate::api_error::ApiError;
+use crate::api_error::{json_body, to_json};
 
 /// Pieces of JSON are joined until they have this many bytes.
 const CHUNK: usize = 64 << 10;
 
 /// A JSON text, piece by piece.
-pub(crate) type Pieces = BoxStream<'static, Result<Vec<u8>, Refusal>>;
+pub(crate) type Pieces = BoxStream<'static, Result<Vec<u8>, ApiError>>;
 
 /// One piece.
 pub(crate) fn piece(text: impl Into<Vec<u8>>) -> Pieces {
@@ -25,7 +25,7 @@ pub(crate) fn piece(text: impl Into<Vec<u8>>) -> Pieces {
 }
 
 /// The items of an array, with commas between them.
-pub(crate) fn separated(items: impl Stream<Item = Result<Pieces, Refusal>> + Send + 'static) -> Pieces {
+pub(crate) fn separated(items: impl Stream<Item = Result<Pieces, ApiError>> + Send + 'static) -> Pieces {
     let items = items.enumerate().map(|(index, item)| {
         let comma: &[u8] = if index == 0 { b"" } else { b"," };
         item.map(|item| piece(comma).chain(item))
@@ -39,14 +39,14 @@ pub(crate) fn separated(items: impl Stream<Item = Result<Pieces, Refusal>> + Sen
 ///
 /// When the first items cannot be read.
 pub(crate) async fn json_list<T: Serialize + Send + 'static>(
-    items: impl Stream<Item = Result<T, Refusal>> + Send + 'static,
-) -> Result<Response, Refusal> {
+    items: impl Stream<Item = Result<T, ApiError>> + Send + 'static,
+) -> Result<Response, ApiError> {
     let items = items.map(|item| to_json(&item?).map(piece));
     json_text(array(items)).await
 }
 
 /// An array of items that come in pieces themselves.
-pub(crate) fn array(items: impl Stream<Item = Result<Pieces, Refusal>> + Send + 'static) -> Pieces {
+pub(crate) fn array(items: impl Stream<Item = Result<Pieces, ApiError>> + Send + 'static) -> Pieces {
     piece(b"[").chain(separated(items)).chain(piece(b"]")).boxed()
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn array(items: impl Stream<Item = Result<Pieces, Refusal>> + Send + 
 /// # Errors
 ///
 /// When the first pieces cannot be made.
-pub(crate) async fn json_text(pieces: Pieces) -> Result<Response, Refusal> {
+pub(crate) async fn json_text(pieces: Pieces) -> Result<Response, ApiError> {
     let mut text = Text { pieces: Some(pieces.chain(piece(b"\n")).boxed()) };
     let first = text.chunk().await?;
     if text.pieces.is_none() {
@@ -63,7 +63,7 @@ pub(crate) async fn json_text(pieces: Pieces) -> Result<Response, Refusal> {
     }
     let rest = stream::try_unfold(text, |mut text| async move {
         let chunk = text.chunk().await?;
-        Ok::<_, Refusal>((!chunk.is_empty()).then_some((chunk, text)))
+        Ok::<_, ApiError>((!chunk.is_empty()).then_some((chunk, text)))
     });
     Ok(json_body(Body::from_stream(stream::once(async { Ok(first) }).chain(rest))))
 }
@@ -76,7 +76,7 @@ struct Text {
 
 impl Text {
     /// The next bytes; none at the end.
-    async fn chunk(&mut self) -> Result<Bytes, Refusal> {
+    async fn chunk(&mut self) -> Result<Bytes, ApiError> {
         let mut chunk = Vec::new();
         while let Some(pieces) = &mut self.pieces
             && chunk.len() < CHUNK
@@ -131,10 +131,10 @@ mod tests {
     #[tokio::test]
     async fn list_that_fails_has_no_end() {
         let good = (0..100).map(|_| Ok("x".repeat(CHUNK / 10)));
-        let items = good.chain([Err(Refusal::internal("gone")), Ok(String::new())]);
+        let items = good.chain([Err(ApiError::internal("gone")), Ok(String::new())]);
         let response = json_list(stream::iter(items)).await.unwrap();
         assert!(to_bytes(response.into_body(), usize::MAX).await.is_err());
-        let at_once = json_list(stream::iter([Err::<(), _>(Refusal::internal("gone"))])).await;
+        let at_once = json_list(stream::iter([Err::<(), _>(ApiError::internal("gone"))])).await;
         assert_eq!(at_once.unwrap_err().reason(), "gone");
     }
 }

@@ -7,7 +7,6 @@
 pub mod auth;
 mod background;
 pub mod cluster;
-mod error;
 pub mod event;
 mod examples;
 pub mod files;
@@ -30,8 +29,6 @@ pub mod version;
 use std::sync::Arc;
 
 pub(crate) use background::in_background;
-pub(crate) use error::json;
-pub use error::{GateError, OperationError, Refusal};
 pub(crate) use request::Query;
 #[cfg(test)]
 pub(crate) use routes::operations;

@@ -9,12 +9,12 @@ use utoipa::openapi::path::{
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{ContentBuilder, PathItem, Ref, Required, Response, ResponseBuilder};
 
-use super::Refusal;
 use super::auth::{
     Accepts, Agent, Caller, Logs, Operation, Operations, Target, User, UserOrAgent, WholeService,
 };
 use super::host::HostKey;
 use super::id::ClusterId;
+use crate::api_error::ApiError;
 
 /// How the document calls all of them.
 const TAG: &str = "not implemented";
@@ -120,9 +120,9 @@ fn refused<A: Accepts, T: Target>(method: &HttpMethod, path: &str, id: &'static 
     Operation::new((Vec::new(), paths, on(filter, handler)), handler)
 }
 
-fn refusal(operation: &str) -> Refusal {
+fn refusal(operation: &str) -> ApiError {
     let reason = format!("{operation} is not implemented by this service yet");
-    Refusal::new(StatusCode::NOT_IMPLEMENTED, reason)
+    ApiError::new(StatusCode::NOT_IMPLEMENTED, reason)
 }
 
 /// What the document says of one.

@@ -10,7 +10,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::cluster::ClusterRecord;
 use super::host::HostRecord;
 use super::store::{Change, Key, Kind, Record, Records, StoreError, Stored};
-use super::{Inventory, Refusal, logs};
+use super::{Inventory, logs};
+use crate::api_error::ApiError;
 
 /// How long after the start remains are looked for first: a start has more urgent things to do.
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
@@ -60,7 +61,7 @@ impl Inventory {
     /// # Errors
     ///
     /// When the database fails.
-    pub async fn clear_remains(&self) -> Result<(), Refusal> {
+    pub async fn clear_remains(&self) -> Result<(), ApiError> {
         let kept = TimeDelta::from_std(self.settings().kept_after_deletion).unwrap_or(TimeDelta::MAX);
         let Some(before) = Utc::now().checked_sub_signed(kept) else { return Ok(()) };
         let records = self.records();
@@ -95,7 +96,7 @@ fn is_due(record: &impl Remains, before: DateTime<Utc>) -> bool {
 }
 
 /// Takes a record away that was deleted long enough ago. A host may have registered anew meanwhile.
-async fn clear<R: Remains>(records: &Records, key: Key, before: DateTime<Utc>) -> Result<(), Refusal> {
+async fn clear<R: Remains>(records: &Records, key: Key, before: DateTime<Utc>) -> Result<(), ApiError> {
     records
         .change(|| async {
             let mut change = Change::new();

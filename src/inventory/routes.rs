@@ -11,11 +11,9 @@ use tower::Layer;
 use utoipa::OpenApi;
 
 use super::auth::{GuardedRouter, Operations, RouteAccess};
-use super::error::EitherError;
-use super::{
-    GateError, Inventory, OperationError, Refusal, Settings, cluster, event, examples, host, infra_env, logs,
-    not_implemented, version,
-};
+use super::{Inventory, Settings, cluster, event, examples, host, infra_env, logs, not_implemented, version};
+use crate::api_error::EitherError;
+use crate::api_error::{ApiError, GateError, OperationError};
 
 /// The largest body, in bytes, of all operations but the upload of logs. A static network of thousands of hosts fits.
 const MOST_BODY: usize = 32 << 20;
@@ -40,7 +38,8 @@ impl Inventory {
         let Operations { router, access } = operations();
         let (router, document) = router.split_for_parts();
         let text = document.to_json().map(Bytes::from);
-        let text = text.map_err(|error| Refusal::internal(format!("cannot write the API document: {error}")));
+        let text =
+            text.map_err(|error| ApiError::internal(format!("cannot write the API document: {error}")));
         let served = move || {
             let text = text.clone();
             async move { text.map(|text| ([(header::CONTENT_TYPE, "application/json")], text)) }
@@ -90,13 +89,13 @@ async fn shape_errors_of_router(request: Request, next: Next) -> Response {
     let is_routers = !response.headers().contains_key(header::CONTENT_TYPE);
     match response.status() {
         StatusCode::NOT_FOUND if is_routers => {
-            Refusal::at_gate(StatusCode::NOT_FOUND, format!("path {path} was not found")).into_response()
+            ApiError::at_gate(StatusCode::NOT_FOUND, format!("path {path} was not found")).into_response()
         }
         StatusCode::METHOD_NOT_ALLOWED if is_routers => {
             let allow = response.headers().get(header::ALLOW).cloned();
             let allowed = allow.as_ref().and_then(|value| value.to_str().ok()).unwrap_or_default();
             let message = format!("method {method} is not allowed, but [{allowed}] are");
-            let mut refusal = Refusal::at_gate(StatusCode::METHOD_NOT_ALLOWED, message).into_response();
+            let mut refusal = ApiError::at_gate(StatusCode::METHOD_NOT_ALLOWED, message).into_response();
             if let Some(allow) = allow {
                 refusal.headers_mut().insert(header::ALLOW, allow);
             }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use ignition::network::MacAddr;
+use kindling::api_error::ApiError;
 use kindling::discovery::Rendered;
 use kindling::http::images::{Access, Artifact, Current, Embedded, ImageInputs};
 use kindling::images::CpuArchitecture;
-use kindling::inventory::Refusal;
 use kindling::inventory::auth::Policy;
 use kindling::inventory::id::InfraEnvId;
 use tokio::sync::Semaphore;
@@ -38,7 +38,12 @@ impl Gate {
 
 #[async_trait]
 impl ImageInputs for Gated {
-    async fn current(&self, id: InfraEnvId, artifact: Artifact, access: &Access) -> Result<Current, Refusal> {
+    async fn current(
+        &self,
+        id: InfraEnvId,
+        artifact: Artifact,
+        access: &Access,
+    ) -> Result<Current, ApiError> {
         self.gate.asked.fetch_add(1, Ordering::SeqCst);
         let _open = self.gate.open.acquire().await.unwrap();
         self.embedded.current(id, artifact, access).await
@@ -49,7 +54,7 @@ impl ImageInputs for Gated {
         current: &Current,
         artifact: Artifact,
         machine: Option<MacAddr>,
-    ) -> Result<Rendered, Refusal> {
+    ) -> Result<Rendered, ApiError> {
         self.embedded.rendered(current, artifact, machine).await
     }
 
@@ -61,11 +66,11 @@ impl ImageInputs for Gated {
         &self,
         id: InfraEnvId,
         access: &Access,
-    ) -> Result<(String, CpuArchitecture), Refusal> {
+    ) -> Result<(String, CpuArchitecture), ApiError> {
         self.embedded.live_image(id, access).await
     }
 
-    async fn ipxe_script(&self, id: InfraEnvId, access: &Access) -> Result<String, Refusal> {
+    async fn ipxe_script(&self, id: InfraEnvId, access: &Access) -> Result<String, ApiError> {
         self.embedded.ipxe_script(id, access).await
     }
 }

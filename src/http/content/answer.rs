@@ -15,7 +15,7 @@ pub(in crate::http) enum AnswerBody {
     /// Bytes of the representation.
     Plan(PlanBody),
     /// What is wrong with the request, or with the representation.
-    Refusal(axum::body::Body),
+    Error(axum::body::Body),
     /// Nothing.
     Empty,
     /// Nothing, which is not to be told: a length would be that of the whole representation where it is not modified
@@ -28,7 +28,7 @@ impl AnswerBody {
     pub(in crate::http) fn span(&self) -> Option<Range<u64>> {
         match self {
             Self::Plan(body) => body.span(),
-            Self::Refusal(_) | Self::Empty | Self::Untold => None,
+            Self::Error(_) | Self::Empty | Self::Untold => None,
         }
     }
 
@@ -36,7 +36,7 @@ impl AnswerBody {
     pub(in crate::http) fn frame(&self) -> Range<u64> {
         match self {
             Self::Plan(body) => body.frame(),
-            Self::Refusal(_) | Self::Empty | Self::Untold => 0..0,
+            Self::Error(_) | Self::Empty | Self::Untold => 0..0,
         }
     }
 }
@@ -48,7 +48,7 @@ impl Body for AnswerBody {
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         match self.get_mut() {
             Self::Plan(body) => Pin::new(body).poll_frame(context),
-            Self::Refusal(body) => Pin::new(body).poll_frame(context).map_err(io::Error::other),
+            Self::Error(body) => Pin::new(body).poll_frame(context).map_err(io::Error::other),
             Self::Empty | Self::Untold => Poll::Ready(None),
         }
     }
@@ -56,7 +56,7 @@ impl Body for AnswerBody {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Plan(body) => body.is_end_stream(),
-            Self::Refusal(body) => body.is_end_stream(),
+            Self::Error(body) => body.is_end_stream(),
             Self::Empty => true,
             Self::Untold => false,
         }
@@ -65,7 +65,7 @@ impl Body for AnswerBody {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Plan(body) => body.size_hint(),
-            Self::Refusal(body) => body.size_hint(),
+            Self::Error(body) => body.size_hint(),
             Self::Empty => SizeHint::with_exact(0),
             Self::Untold => SizeHint::default(),
         }

@@ -24,7 +24,7 @@ use axum::response::IntoResponse;
 use chrono::{DateTime, SubsecRound, Utc};
 use isogen::Plan;
 
-use crate::inventory::Refusal;
+use crate::api_error::ApiError;
 pub(in crate::http) use answer::AnswerBody;
 pub use body::BodyMode;
 pub(crate) use body::PlanBody;
@@ -304,7 +304,7 @@ impl Content {
 
 /// An answer without bytes of the representation, which says why.
 fn refusal(status: StatusCode, reason: impl Into<String>) -> Response<AnswerBody> {
-    Refusal::at_gate(status, reason).into_response().map(AnswerBody::Refusal)
+    ApiError::at_gate(status, reason).into_response().map(AnswerBody::Error)
 }
 
 /// What range it is, of how many bytes.

@@ -7,11 +7,12 @@ use ignition::network::MacAddr;
 
 use super::Artifact;
 use super::inputs::{Access, Current, ImageInputs, Origin};
+use crate::api_error::ApiError;
 use crate::discovery::Rendered;
 use crate::images::CpuArchitecture;
+use crate::inventory::Inventory;
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::infra_env::IpxeScript;
-use crate::inventory::{Inventory, Refusal};
 
 /// Inputs from the inventory of this process.
 #[derive(Clone, Debug)]
@@ -27,9 +28,14 @@ impl Embedded {
 
 #[async_trait]
 impl ImageInputs for Embedded {
-    async fn current(&self, id: InfraEnvId, artifact: Artifact, access: &Access) -> Result<Current, Refusal> {
+    async fn current(
+        &self,
+        id: InfraEnvId,
+        artifact: Artifact,
+        access: &Access,
+    ) -> Result<Current, ApiError> {
         if artifact == Artifact::DisconnectedIso {
-            return Err(Refusal::not_found(
+            return Err(ApiError::not_found(
                 "configs of disconnected images are not made here; full.iso and minimal.iso are",
             ));
         }
@@ -60,7 +66,7 @@ impl ImageInputs for Embedded {
         current: &Current,
         artifact: Artifact,
         machine: Option<MacAddr>,
-    ) -> Result<Rendered, Refusal> {
+    ) -> Result<Rendered, ApiError> {
         let Origin::Record(record) = &current.origin else { return Err(foreign()) };
         self.0.render(Arc::clone(record), artifact.config(), machine).await
     }
@@ -69,18 +75,18 @@ impl ImageInputs for Embedded {
         &self,
         id: InfraEnvId,
         access: &Access,
-    ) -> Result<(String, CpuArchitecture), Refusal> {
+    ) -> Result<(String, CpuArchitecture), ApiError> {
         let current = self.current(id, Artifact::FullIso, access).await?;
         current.live_image.ok_or_else(foreign)
     }
 
-    async fn ipxe_script(&self, id: InfraEnvId, _access: &Access) -> Result<String, Refusal> {
+    async fn ipxe_script(&self, id: InfraEnvId, _access: &Access) -> Result<String, ApiError> {
         let script = self.0.ipxe_script(id, IpxeScript::DiscoveryImageAlways, None).await?;
         Ok(String::from_utf8_lossy(&script.contents).into_owned())
     }
 }
 
 /// What another inventory said of an infra-env means nothing to this one.
-fn foreign() -> Refusal {
-    Refusal::internal("the infra-env is of another inventory")
+fn foreign() -> ApiError {
+    ApiError::internal("the infra-env is of another inventory")
 }

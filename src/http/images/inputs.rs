@@ -8,11 +8,12 @@ use chrono::{DateTime, Utc};
 use ignition::network::MacAddr;
 
 use super::Artifact;
+use crate::api_error::ApiError;
 use crate::discovery::Rendered;
 use crate::images::CpuArchitecture;
+use crate::inventory::Secret;
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::infra_env::InfraEnvRecord;
-use crate::inventory::{Refusal, Secret};
 
 /// What a caller shows to have an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,7 +58,8 @@ pub enum Origin {
 pub trait ImageInputs: fmt::Debug + Send + Sync {
     /// An infra-env as it is now, for a caller who may have its images. This is asked for every request, so it has to be
     /// cheap for what was asked for before.
-    async fn current(&self, id: InfraEnvId, artifact: Artifact, access: &Access) -> Result<Current, Refusal>;
+    async fn current(&self, id: InfraEnvId, artifact: Artifact, access: &Access)
+    -> Result<Current, ApiError>;
 
     /// Whether what was said of an infra-env a moment ago is still so, as far as that is known without asking anybody.
     fn is_current(&self, current: &Current) -> bool;
@@ -69,12 +71,15 @@ pub trait ImageInputs: fmt::Debug + Send + Sync {
         current: &Current,
         artifact: Artifact,
         machine: Option<MacAddr>,
-    ) -> Result<Rendered, Refusal>;
+    ) -> Result<Rendered, ApiError>;
 
     /// The live image of an infra-env: its version, and the processor. This is asked where they did not come with the rest.
-    async fn live_image(&self, id: InfraEnvId, access: &Access)
-    -> Result<(String, CpuArchitecture), Refusal>;
+    async fn live_image(
+        &self,
+        id: InfraEnvId,
+        access: &Access,
+    ) -> Result<(String, CpuArchitecture), ApiError>;
 
     /// The script with which iPXE boots a machine, for a caller who may have the images.
-    async fn ipxe_script(&self, id: InfraEnvId, access: &Access) -> Result<String, Refusal>;
+    async fn ipxe_script(&self, id: InfraEnvId, access: &Access) -> Result<String, ApiError>;
 }

@@ -5,8 +5,8 @@ use serde::Serialize;
 use super::inputs::Access;
 use super::plans::{Planned, What};
 use super::{Artifact, BootFile, ImageServer, SCRIPT, no_such_image};
+use crate::api_error::ApiError;
 use crate::images::{CpuArchitecture, ImageType};
-use crate::inventory::Refusal;
 use crate::inventory::id::InfraEnvId;
 
 /// What is served of an infra-env.
@@ -46,7 +46,7 @@ impl ImageServer {
         id: InfraEnvId,
         access: &Access,
         who: &str,
-    ) -> Result<Listing, Refusal> {
+    ) -> Result<Listing, ApiError> {
         let current = self.current(id, Artifact::FullIso, access).await?;
         let (version, architecture) = self.live_image_of(&current, (id, access)).await?;
         let named = (version.as_str(), architecture);
@@ -99,7 +99,7 @@ impl Urls {
         format!("{}/{name}{}", self.prefix, self.query)
     }
 
-    fn listed(&self, name: &'static str, planned: Option<Result<&Planned, &Refusal>>) -> Listed {
+    fn listed(&self, name: &'static str, planned: Option<Result<&Planned, &ApiError>>) -> Listed {
         let content =
             planned.as_ref().and_then(|planned| planned.as_ref().ok()).map(|planned| &planned.content);
         Listed {

@@ -32,10 +32,10 @@ pub(super) use routes::only_reads;
 pub use turns::MAX_REQUESTS;
 pub(crate) use watched::Watched;
 
+use crate::api_error::ApiError;
 use crate::http::metrics::Metrics;
 use crate::images::library::Library;
 use crate::images::{CpuArchitecture, ImageType, OsImage};
-use crate::inventory::Refusal;
 use crate::inventory::auth::GuardedRouter;
 use ignition::discovery::HttpUrl;
 use known::Known;
@@ -128,11 +128,11 @@ impl ImageServer {
 }
 
 /// What a client hears of a version that there is no image for.
-fn no_such_image((version, architecture): (&str, CpuArchitecture)) -> Refusal {
-    Refusal::not_found(format!("no image of version {version} for {architecture} is served here"))
+fn no_such_image((version, architecture): (&str, CpuArchitecture)) -> ApiError {
+    ApiError::not_found(format!("no image of version {version} for {architecture} is served here"))
 }
 
 /// What a client hears of a query that names such a version: as it always was, that it is a bad request.
-fn bad_version((version, architecture): (&str, CpuArchitecture)) -> Refusal {
-    Refusal::bad(no_such_image((version, architecture)).reason())
+fn bad_version((version, architecture): (&str, CpuArchitecture)) -> ApiError {
+    ApiError::bad(no_such_image((version, architecture)).reason())
 }

@@ -8,8 +8,8 @@ use isogen::{BaseImage, Digest};
 use tokio::sync::OnceCell;
 
 use super::{Artifact, BootFile};
+use crate::api_error::ApiError;
 use crate::http::content::Content;
-use crate::inventory::Refusal;
 use crate::inventory::id::InfraEnvId;
 
 /// What names a plan: what it is, of which infra-env in which revision, and the digest of the base.
@@ -102,8 +102,8 @@ impl Plans {
     pub(super) async fn get(
         &self,
         (key, base): (PlanKey, &Arc<BaseImage>),
-        make: impl AsyncFnOnce() -> Result<Planned, Refusal>,
-    ) -> Result<Arc<Planned>, Refusal> {
+        make: impl AsyncFnOnce() -> Result<Planned, ApiError>,
+    ) -> Result<Arc<Planned>, ApiError> {
         let cell = self.with(|known| known.cell(&key, base));
         if let Some(planned) = cell.get() {
             return Ok(Arc::clone(planned));

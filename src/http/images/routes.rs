@@ -11,11 +11,12 @@ use super::listing::Listing;
 use super::trace::BootTrace;
 use super::wanted::{Asked, Wanted, infra_env, infra_env_of, machine, named, no_such_file, without_digest};
 use super::{Artifact, BootFile, ImageServer};
+use crate::api_error::ApiError;
 use crate::http::metrics::MEDIA_TYPE;
 use crate::images::CpuArchitecture;
+use crate::inventory::Secret;
 use crate::inventory::auth::{AuthKind, GuardedRouter, IdSource, RouteAccess};
 use crate::inventory::id::InfraEnvId;
-use crate::inventory::{Refusal, Secret};
 
 pub(super) fn routes() -> GuardedRouter<ImageServer> {
     const NAMED: &[AuthKind] = &[AuthKind::Url, AuthKind::ImageUrl, AuthKind::User];
@@ -43,8 +44,8 @@ pub(super) fn routes() -> GuardedRouter<ImageServer> {
 }
 
 /// What a client hears who wants to do something else with an image than to have it.
-pub(in crate::http) async fn only_reads(method: Method) -> Refusal {
-    Refusal::at_gate(
+pub(in crate::http) async fn only_reads(method: Method) -> ApiError {
+    ApiError::at_gate(
         StatusCode::METHOD_NOT_ALLOWED,
         format!("method {method} is not allowed, but [GET,HEAD] are"),
     )
@@ -54,7 +55,7 @@ async fn by_id(
     State(server): State<ImageServer>,
     Path((id, version, architecture, file)): Path<(String, String, String, String)>,
     asked: Asked,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let wanted = Wanted::short(infra_env(&id)?, [version, architecture, file], asked.access())?;
     server.answer(&wanted, &asked).await
 }
@@ -63,7 +64,7 @@ async fn by_api_key(
     State(server): State<ImageServer>,
     Path((token, version, architecture, file)): Path<(String, String, String, String)>,
     asked: Asked,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let id = infra_env_of(&token)?;
     let wanted = Wanted::short(id, [version, architecture, file], Access::ApiKey(Secret::new(token)))?;
     server.answer(&wanted, &asked).await
@@ -73,7 +74,7 @@ async fn by_image_token(
     State(server): State<ImageServer>,
     Path((token, version, architecture, file)): Path<(String, String, String, String)>,
     asked: Asked,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let id = infra_env_of(&token)?;
     // A key in the query comes first.
     let access = match asked.access() {
@@ -88,11 +89,11 @@ async fn by_query(
     State(server): State<ImageServer>,
     Path(id): Path<String>,
     asked: Asked,
-) -> Result<Response, Refusal> {
-    let kind = asked.query.text("type").ok_or_else(|| Refusal::malformed("type in query is required"))?;
+) -> Result<Response, ApiError> {
+    let kind = asked.query.text("type").ok_or_else(|| ApiError::malformed("type in query is required"))?;
     let artifact = Artifact::of_type(kind);
     let artifact = artifact.ok_or_else(|| {
-        Refusal::malformed(format!(
+        ApiError::malformed(format!(
             "type in query is {kind:?}, not full-iso, minimal-iso or disconnected-iso"
         ))
     })?;
@@ -103,7 +104,7 @@ async fn initrd(
     State(server): State<ImageServer>,
     Path(id): Path<String>,
     asked: Asked,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     server.answer(&Wanted::long(&id, Artifact::Initrd, &asked)?, &asked).await
 }
 
@@ -111,7 +112,7 @@ async fn initrd_addrsize(
     State(server): State<ImageServer>,
     Path(id): Path<String>,
     asked: Asked,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let mut wanted = Wanted::long(&id, Artifact::InitrdAddrsize, &asked)?;
     wanted.live_image = wanted.live_image.map(|(version, _)| (version, CpuArchitecture::S390x));
     server.answer(&wanted, &asked).await
@@ -121,10 +122,10 @@ async fn boot_file(
     State(server): State<ImageServer>,
     Path(name): Path<String>,
     asked: Asked,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let (name, is_digest) = without_digest(&name);
     let file = BootFile::of_name(name)
-        .ok_or_else(|| Refusal::not_found(format!("there is no boot artifact {name:?}")))?;
+        .ok_or_else(|| ApiError::not_found(format!("there is no boot artifact {name:?}")))?;
     let (version, architecture) = asked.live_image()?;
     server.answer_boot_file((file, is_digest), (&version, architecture), None, &asked).await
 }
@@ -138,7 +139,7 @@ async fn listing(
     State(server): State<ImageServer>,
     Path(who): Path<String>,
     asked: Asked,
-) -> Result<Json<Listing>, Refusal> {
+) -> Result<Json<Listing>, ApiError> {
     let (id, access) = named(&who, &asked)?;
     Ok(Json(server.listing(id, &access, &who).await?))
 }
@@ -147,7 +148,7 @@ async fn boot_trace(
     State(server): State<ImageServer>,
     Path(who): Path<String>,
     asked: Asked,
-) -> Result<Json<BootTrace>, Refusal> {
+) -> Result<Json<BootTrace>, ApiError> {
     let (id, access) = named(&who, &asked)?;
     Ok(Json(server.boot_trace(id, &access, asked.query.flag("ranges")).await?))
 }
@@ -156,7 +157,7 @@ async fn file(
     State(server): State<ImageServer>,
     Path((who, file)): Path<(String, String)>,
     asked: Asked,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let (id, access) = named(&who, &asked)?;
     let (name, is_digest) = without_digest(&file);
     if name == super::SCRIPT && !is_digest {
@@ -176,7 +177,7 @@ async fn file_of_machine(
     State(server): State<ImageServer>,
     Path((who, mac, file)): Path<(String, String, String)>,
     asked: Asked,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let (id, access) = named(&who, &asked)?;
     let (name, is_digest) = without_digest(&file);
     let artifact = Artifact::of_name(name).ok_or_else(|| no_such_file(name))?;

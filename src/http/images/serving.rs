@@ -16,12 +16,13 @@ use super::trace::{Reader, Trace};
 use super::wanted::{Asked, Wanted};
 use super::watched::watch;
 use super::{Artifact, BootFile, ImageServer, bad_version, no_such_image};
+use crate::api_error::ApiError;
 use crate::discovery::{DiscoveryError, Ground};
 use crate::http::content::Content;
 use crate::images::library::{Base, NotReady};
 use crate::images::{CpuArchitecture, ImageType, OsImage};
 use crate::inventory::id::InfraEnvId;
-use crate::inventory::{Refusal, in_background};
+use crate::inventory::in_background;
 
 /// When to come back to a live image whose file was changed.
 const LOOK: TimeDelta = TimeDelta::seconds(1);
@@ -33,7 +34,7 @@ impl ImageServer {
         id: InfraEnvId,
         artifact: Artifact,
         access: &Access,
-    ) -> Result<Current, Refusal> {
+    ) -> Result<Current, ApiError> {
         // A turn is not kept while a live image is waited for, which may take minutes.
         let _turn = self.1.next().await;
         self.0.inputs.current(id, artifact, access).await
@@ -44,7 +45,7 @@ impl ImageServer {
         &self,
         current: &Current,
         (id, access): (InfraEnvId, &Access),
-    ) -> Result<(String, CpuArchitecture), Refusal> {
+    ) -> Result<(String, CpuArchitecture), ApiError> {
         match &current.live_image {
             Some(known) => Ok(known.clone()),
             None => self.0.inputs.live_image(id, access).await,
@@ -52,7 +53,7 @@ impl ImageServer {
     }
 
     /// Answers a request for an image.
-    pub(super) async fn answer(&self, wanted: &Wanted, asked: &Asked) -> Result<Response, Refusal> {
+    pub(super) async fn answer(&self, wanted: &Wanted, asked: &Asked) -> Result<Response, ApiError> {
         let current = self.current(wanted.infra_env, wanted.artifact, &wanted.access).await?;
         let own;
         let (version, architecture) = match &wanted.live_image {
@@ -84,7 +85,7 @@ impl ImageServer {
         (version, architecture): (&str, CpuArchitecture),
         of: Option<(InfraEnvId, Current)>,
         asked: &Asked,
-    ) -> Result<Response, Refusal> {
+    ) -> Result<Response, ApiError> {
         if !BootFile::all(architecture).any(|known| known == file) {
             return Err(not_of(file.name(), architecture));
         }
@@ -97,7 +98,7 @@ impl ImageServer {
     }
 
     /// The script with which iPXE boots the machines of an infra-env.
-    pub(super) async fn script(&self, id: InfraEnvId, access: &Access) -> Result<Response, Refusal> {
+    pub(super) async fn script(&self, id: InfraEnvId, access: &Access) -> Result<Response, ApiError> {
         self.current(id, Artifact::Initrd, access).await?;
         let script = self.0.inputs.ipxe_script(id, access).await?;
         let headers = [
@@ -110,7 +111,7 @@ impl ImageServer {
     /// A live image to make images on. Where the catalogue tells its digest, it can be used while it comes: a range that is
     /// there is answered, and one that is not waits. Otherwise nobody knows what it will be, and all of it is waited for, as
     /// it is by whoever wants a digest of an image.
-    async fn base(&self, image: &OsImage, is_for_digest: bool) -> Result<Arc<Base>, Refusal> {
+    async fn base(&self, image: &OsImage, is_for_digest: bool) -> Result<Arc<Base>, ApiError> {
         let library = &self.0.live_images;
         let is_early = image.sha256.is_some() && !is_for_digest;
         let early = if is_early { Some(library.early_base(image).await.map_err(not_ready)?) } else { None };
@@ -124,7 +125,7 @@ impl ImageServer {
         }
         library.look_again(image);
         let reason = "the file of the base image was changed; it is being hashed again";
-        Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, reason).until(Utc::now() + LOOK))
+        Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, reason).until(Utc::now() + LOOK))
     }
 
     /// The plan of an image, made if it is not known.
@@ -133,7 +134,7 @@ impl ImageServer {
         (infra_env, current): (InfraEnvId, &Current),
         (image, base): (&OsImage, &Arc<Base>),
         (artifact, machine): (Artifact, Option<MacAddr>),
-    ) -> Result<Arc<Planned>, Refusal> {
+    ) -> Result<Arc<Planned>, ApiError> {
         let what = What::Image(artifact, machine);
         let revision = Some((infra_env, Arc::clone(&current.revision)));
         let key = PlanKey { what, revision, base: digest(base)? };
@@ -147,7 +148,7 @@ impl ImageServer {
                 let architecture = image.cpu_architecture;
                 let is_mainframe = architecture == CpuArchitecture::S390x;
                 if is_mainframe && artifact.is_iso() && !rendered.kernel_arguments.changes().is_empty() {
-                    return Err(Refusal::bad("kargs cannot be modified in s390x architecture ISOs"));
+                    return Err(ApiError::bad("kargs cannot be modified in s390x architecture ISOs"));
                 }
                 let nmstatectl = match artifact {
                     Artifact::FullIso | Artifact::DisconnectedIso => None,
@@ -183,7 +184,7 @@ impl ImageServer {
         &self,
         base: &Arc<Base>,
         file: BootFile,
-    ) -> Result<Arc<Planned>, Refusal> {
+    ) -> Result<Arc<Planned>, ApiError> {
         let what = What::File(file);
         let key = PlanKey { what, revision: None, base: digest(base)? };
         self.0
@@ -214,7 +215,7 @@ impl ImageServer {
         &self,
         base: &Base,
         make: impl Fn() -> Result<T, DiscoveryError> + Send + Sync + 'static,
-    ) -> Result<T, Refusal> {
+    ) -> Result<T, ApiError> {
         let make = Arc::new(make);
         loop {
             let turn = self.1.next().await;
@@ -244,7 +245,7 @@ impl ImageServer {
         is_digest: bool,
         of: Option<(InfraEnvId, Current)>,
         asked: &Asked,
-    ) -> Result<Response, Refusal> {
+    ) -> Result<Response, ApiError> {
         if is_digest {
             return self.digest_line(&planned).await;
         }
@@ -263,7 +264,7 @@ impl ImageServer {
         Ok(watch(response, transfer, meter))
     }
 
-    async fn digest_line(&self, planned: &Arc<Planned>) -> Result<Response, Refusal> {
+    async fn digest_line(&self, planned: &Arc<Planned>) -> Result<Response, ApiError> {
         let digest = planned.sha256.get_or_try_init(async || {
             let _turn = self.1.next().await;
             let plan = Arc::clone(planned.content.plan());
@@ -303,31 +304,31 @@ fn shared_bytes(plan: &Plan, program: &Packed) -> usize {
     plan.layout().iter().map(|placed| shared(&placed.segment)).sum()
 }
 
-fn not_of(name: &str, architecture: CpuArchitecture) -> Refusal {
-    Refusal::not_found(format!("live images for {architecture} give no {name:?}"))
+fn not_of(name: &str, architecture: CpuArchitecture) -> ApiError {
+    ApiError::not_found(format!("live images for {architecture} give no {name:?}"))
 }
 
 /// What a client hears of an image that cannot be made.
-fn made_nothing(error: &(dyn std::error::Error + 'static)) -> Refusal {
+fn made_nothing(error: &(dyn std::error::Error + 'static)) -> ApiError {
     tracing::error!(error, "an image cannot be made");
-    Refusal::internal(format!("the image cannot be made: {error}"))
+    ApiError::internal(format!("the image cannot be made: {error}"))
 }
 
 /// The digest of a base. One that is ready has it.
-fn digest(base: &Base) -> Result<Digest, Refusal> {
+fn digest(base: &Base) -> Result<Digest, ApiError> {
     base.digest()
-        .ok_or_else(|| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the live image is not there yet"))
+        .ok_or_else(|| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "the live image is not there yet"))
 }
 
 /// What a client hears of a live image that cannot be used yet. Where it comes from, and why it does not come, is for the
 /// log, where the library tells it.
-fn not_ready(error: NotReady) -> Refusal {
+fn not_ready(error: NotReady) -> ApiError {
     match error {
         NotReady::Failed { retry_at, .. } => {
             let time = retry_at.to_rfc3339_opts(SecondsFormat::Secs, true);
             let reason = format!("the live image could not be had; it is tried again at {time}");
-            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, reason).until(retry_at)
+            ApiError::new(StatusCode::SERVICE_UNAVAILABLE, reason).until(retry_at)
         }
-        error => Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
+        error => ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
     }
 }

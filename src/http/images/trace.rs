@@ -12,9 +12,9 @@ use serde::Serialize;
 use super::inputs::Access;
 use super::plans::{Planned, What};
 use super::{Artifact, ImageServer};
+use crate::api_error::ApiError;
 use crate::http::Client;
 use crate::http::content::AnswerBody;
-use crate::inventory::Refusal;
 use crate::inventory::id::InfraEnvId;
 use crate::recent::Recent;
 
@@ -323,7 +323,7 @@ impl ImageServer {
         id: InfraEnvId,
         access: &Access,
         with_ranges: bool,
-    ) -> Result<BootTrace, Refusal> {
+    ) -> Result<BootTrace, ApiError> {
         self.current(id, Artifact::FullIso, access).await?;
         let traces: Vec<_> = self.0.traces.with(|known| {
             known.values().filter(|trace| trace.reader.infra_env == id).map(Arc::clone).collect()

@@ -11,11 +11,12 @@ use ignition::network::MacAddr;
 
 use super::Artifact;
 use super::inputs::Access;
+use crate::api_error::ApiError;
 use crate::http::Client;
 use crate::http::content::BodyMode;
 use crate::images::CpuArchitecture;
 use crate::inventory::id::InfraEnvId;
-use crate::inventory::{Query, Refusal, Secret};
+use crate::inventory::{Query, Secret};
 
 /// A request, without what its path says.
 #[derive(Debug)]
@@ -59,13 +60,13 @@ impl Asked {
     }
 
     /// The live image that the query names.
-    pub(super) fn live_image(&self) -> Result<(String, CpuArchitecture), Refusal> {
+    pub(super) fn live_image(&self) -> Result<(String, CpuArchitecture), ApiError> {
         let version = self.query.text("version");
-        let version = version.ok_or_else(|| Refusal::malformed("version in query is required"))?;
+        let version = version.ok_or_else(|| ApiError::malformed("version in query is required"))?;
         let name = self.query.text("arch").unwrap_or("x86_64");
         match CpuArchitecture::from_name(name) {
             Some(architecture) => Ok((version.to_owned(), architecture)),
-            None => Err(Refusal::malformed(format!("arch in query is {name:?}, which is no architecture"))),
+            None => Err(ApiError::malformed(format!("arch in query is {name:?}, which is no architecture"))),
         }
     }
 }
@@ -90,17 +91,17 @@ impl Wanted {
         infra_env: InfraEnvId,
         [version, architecture, file]: [String; 3],
         access: Access,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, ApiError> {
         let (file, is_digest) = without_digest(&file);
         let artifact = Artifact::of_iso(file).ok_or_else(|| no_such_file(file))?;
         let Some(known) = CpuArchitecture::from_name(&architecture) else {
-            return Err(Refusal::not_found(format!("there is no architecture {architecture:?}")));
+            return Err(ApiError::not_found(format!("there is no architecture {architecture:?}")));
         };
         Ok(Self { infra_env, artifact, machine: None, live_image: Some((version, known)), access, is_digest })
     }
 
     /// What a long URL of the assisted image service says.
-    pub(super) fn long(id: &str, artifact: Artifact, asked: &Asked) -> Result<Self, Refusal> {
+    pub(super) fn long(id: &str, artifact: Artifact, asked: &Asked) -> Result<Self, ApiError> {
         Ok(Self {
             infra_env: infra_env(id)?,
             artifact,
@@ -112,8 +113,8 @@ impl Wanted {
     }
 }
 
-pub(super) fn no_such_file(name: &str) -> Refusal {
-    Refusal::not_found(format!("there is no image {name:?}"))
+pub(super) fn no_such_file(name: &str) -> ApiError {
+    ApiError::not_found(format!("there is no image {name:?}"))
 }
 
 /// A name without the ending of digests, and whether it had it.
@@ -122,24 +123,24 @@ pub(super) fn without_digest(file: &str) -> (&str, bool) {
 }
 
 /// Only the form in lower case is an id here, as it always was.
-pub(super) fn infra_env(text: &str) -> Result<InfraEnvId, Refusal> {
+pub(super) fn infra_env(text: &str) -> Result<InfraEnvId, ApiError> {
     let id: Option<InfraEnvId> = text.parse().ok().filter(|id: &InfraEnvId| id.to_string() == text);
-    id.ok_or_else(|| Refusal::not_found("this is no id of an infra-env"))
+    id.ok_or_else(|| ApiError::not_found("this is no id of an infra-env"))
 }
 
 /// The infra-env that a token says it is for. The policy looks at whether that is so.
-pub(super) fn infra_env_of(token: &str) -> Result<InfraEnvId, Refusal> {
+pub(super) fn infra_env_of(token: &str) -> Result<InfraEnvId, ApiError> {
     let claims =
         token.split('.').nth(1).and_then(|part| URL_SAFE_NO_PAD.decode(part.trim_end_matches('=')).ok());
     let claims: Option<serde_json::Value> = claims.and_then(|json| serde_json::from_slice(&json).ok());
     let claim = |name: &str| claims.as_ref()?.get(name)?.as_str()?.parse().ok();
     claim("sub")
         .or_else(|| claim("infra_env_id"))
-        .ok_or_else(|| Refusal::not_found("this is no token of an infra-env"))
+        .ok_or_else(|| ApiError::not_found("this is no token of an infra-env"))
 }
 
 /// The infra-env of one of our own URLs, named by its id or by a token for it, and what the caller shows.
-pub(super) fn named(who: &str, asked: &Asked) -> Result<(InfraEnvId, Access), Refusal> {
+pub(super) fn named(who: &str, asked: &Asked) -> Result<(InfraEnvId, Access), ApiError> {
     if who.contains('.') {
         return Ok((infra_env_of(who)?, Access::ApiKey(Secret::new(who))));
     }
@@ -147,7 +148,7 @@ pub(super) fn named(who: &str, asked: &Asked) -> Result<(InfraEnvId, Access), Re
 }
 
 /// An address as it stands in a path, where colons may be dashes.
-pub(super) fn machine(text: &str) -> Result<MacAddr, Refusal> {
+pub(super) fn machine(text: &str) -> Result<MacAddr, ApiError> {
     let mac = text.replace('-', ":").parse();
-    mac.map_err(|error: ignition::network::MacError| Refusal::not_found(error.to_string()))
+    mac.map_err(|error: ignition::network::MacError| ApiError::not_found(error.to_string()))
 }

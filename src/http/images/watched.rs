@@ -17,7 +17,7 @@ pub(super) fn watch(response: Response<AnswerBody>, trace: Option<Transfer>, met
     meter.answered(&response);
     response.map(|body| match body {
         AnswerBody::Plan(_) => Body::new(Watched { body, trace, meter }),
-        AnswerBody::Refusal(body) => body,
+        AnswerBody::Error(body) => body,
         AnswerBody::Empty | AnswerBody::Untold => Body::new(body),
     })
 }

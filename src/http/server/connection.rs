@@ -32,11 +32,11 @@ use super::peer::{Peer, Reach};
 use super::records::Records;
 use super::socket::{Direct, Socket};
 use super::stall::{Late, Progress, Watched};
+use crate::api_error::ApiError;
 use crate::http::App;
 use crate::http::body::Finished;
 use crate::http::content::Date;
 use crate::http::images::{self, Asker};
-use crate::inventory::Refusal;
 
 /// What a client hears for whom there is no place.
 const NO_PLACE: &[u8] =
@@ -207,13 +207,13 @@ impl Answers<'_> {
 /// The refusal of a request whose head is at fault, whatever it asks for.
 fn refusal<B: HttpBody>(request: &Request<B>) -> Option<Response<Body>> {
     if let Some(fault) = host::fault(request) {
-        return Some(Refusal::at_gate(StatusCode::BAD_REQUEST, fault).into_response());
+        return Some(ApiError::at_gate(StatusCode::BAD_REQUEST, fault).into_response());
     }
     if request.body().is_end_stream() || !coding::is_unknown(request.headers()) {
         return None;
     }
     let reason = "the only transfer coding of a request that this server decodes is chunked";
-    let mut response = Refusal::at_gate(StatusCode::NOT_IMPLEMENTED, reason).into_response();
+    let mut response = ApiError::at_gate(StatusCode::NOT_IMPLEMENTED, reason).into_response();
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     Some(response)
 }

@@ -121,11 +121,12 @@ mod tests {
     use tokio::sync::mpsc::{Receiver, Sender, channel};
 
     use super::*;
+    use crate::api_error::ApiError;
     use crate::http::server::{Limits, serve_within};
-    use crate::inventory::{Refusal, in_background};
+    use crate::inventory::in_background;
 
     /// Works until it is cancelled.
-    fn work(cancel: &Cancel, tell: &Sender<&'static str>) -> Result<(), Refusal> {
+    fn work(cancel: &Cancel, tell: &Sender<&'static str>) -> Result<(), ApiError> {
         tell.blocking_send("begun").unwrap();
         while !cancel.is_cancelled() {
             thread::yield_now();

@@ -8,8 +8,9 @@ use axum::http::{HeaderMap, StatusCode};
 
 use super::target::{Ids, Named, NamedInBody, Target};
 use super::{AuthKind, Scope};
+use crate::api_error::ApiError;
+use crate::inventory::Inventory;
 use crate::inventory::request::Query;
-use crate::inventory::{Inventory, Refusal};
 
 /// The kinds of token that an operation accepts, in the order in which they are tried.
 pub(crate) trait Accepts: Send + Sync + 'static {
@@ -62,9 +63,9 @@ pub(crate) struct Caller<A, T> {
 }
 
 impl<A: Accepts, T: Target> FromRequestParts<Inventory> for Caller<A, T> {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, inventory: &Inventory) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, inventory: &Inventory) -> Result<Self, ApiError> {
         let Ok(query) = Query::from_request_parts(parts, inventory).await;
         let (kind, scope) = authenticate(A::KINDS, (&parts.headers, &query), inventory).await?;
         let target = T::read(&Ids::of_request(parts, &query).await?)?;
@@ -80,15 +81,15 @@ impl<A: Accepts, T: Target> FromRequestParts<Inventory> for Caller<A, T> {
 
 impl<A, T> Caller<A, T> {
     /// The refusal of a token that does not give access to all that a request names: as if that did not exist.
-    fn out_of_scope(&self) -> Refusal {
+    fn out_of_scope(&self) -> ApiError {
         tracing::info!(kind = %self.kind, scope = ?self.scope, "token does not grant access to the requested resource");
-        Refusal::not_found("Object Not Found")
+        ApiError::not_found("Object Not Found")
     }
 }
 
 impl<A> Caller<A, NamedInBody> {
     /// Refuses a body that names a resource outside of the token's scope, or a host that does not exist.
-    pub(crate) async fn require(&self, inventory: &Inventory, named: &Named) -> Result<(), Refusal> {
+    pub(crate) async fn require(&self, inventory: &Inventory, named: &Named) -> Result<(), ApiError> {
         let records = inventory.records();
         let is_within = named.is_within(self.kind, self.scope, records).await?;
         // An operation looks for a host of a path itself, but takes one of a body as it is.
@@ -104,7 +105,7 @@ async fn authenticate(
     kinds: &[AuthKind],
     (headers, query): (&HeaderMap, &Query),
     inventory: &Inventory,
-) -> Result<(AuthKind, Scope), Refusal> {
+) -> Result<(AuthKind, Scope), ApiError> {
     let mut last = None;
     for kind in kinds {
         match inventory.policy().judge(inventory.records(), *kind, token(*kind, headers, query)).await {
@@ -114,7 +115,7 @@ async fn authenticate(
         }
     }
     Err(last.unwrap_or_else(|| {
-        Refusal::at_gate(StatusCode::UNAUTHORIZED, "unauthenticated for invalid credentials")
+        ApiError::at_gate(StatusCode::UNAUTHORIZED, "unauthenticated for invalid credentials")
     }))
 }
 

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::keys::LocalKeys;
 use super::token::{Grant, TokenError, Verified};
 use super::{AuthKind, Scope};
-use crate::inventory::Refusal;
+use crate::api_error::ApiError;
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::store::{Key, Kind, Records};
 use crate::recent::Recent;
@@ -54,7 +54,7 @@ impl LocalPolicy {
         records: &Records,
         kind: AuthKind,
         token: &str,
-    ) -> Result<Scope, Refusal> {
+    ) -> Result<Scope, ApiError> {
         let token = if kind == AuthKind::User { without_scheme(token) } else { token };
         match (kind, self.verify(token).map_err(|error| unauthenticated(error.to_string()))?) {
             (AuthKind::User, Grant::User) => Ok(Scope::Everything),
@@ -107,7 +107,7 @@ fn without_scheme(token: &str) -> &str {
 
 /// A token is as good as what it was made for is there. The database is asked each time, so that a token ends with its
 /// infra-env in all replicas at once.
-async fn require_there(records: &Records, kind: Kind, id: Uuid) -> Result<(), Refusal> {
+async fn require_there(records: &Records, kind: Kind, id: Uuid) -> Result<(), ApiError> {
     let key = Key { kind, parent: None, id };
     match records.store().is_there(key).await {
         Ok(true) => Ok(()),
@@ -116,6 +116,6 @@ async fn require_there(records: &Records, kind: Kind, id: Uuid) -> Result<(), Re
     }
 }
 
-fn unauthenticated(reason: String) -> Refusal {
-    Refusal::at_gate(StatusCode::UNAUTHORIZED, reason)
+fn unauthenticated(reason: String) -> ApiError {
+    ApiError::at_gate(StatusCode::UNAUTHORIZED, reason)
 }

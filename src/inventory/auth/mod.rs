@@ -31,7 +31,8 @@ pub(crate) use target::{ClusterLogs, EventsOf, LogsSource, Named, NamedInBody, T
 
 use super::id::{ClusterId, InfraEnvId};
 use super::store::{Records, StoreError};
-use super::{Inventory, Refusal, Secret};
+use super::{Inventory, Secret};
+use crate::api_error::ApiError;
 
 /// Where a token stands in a request, and so what it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -174,7 +175,7 @@ impl Policy {
         records: &Records,
         kind: AuthKind,
         token: Option<&str>,
-    ) -> Result<Option<Scope>, Refusal> {
+    ) -> Result<Option<Scope>, ApiError> {
         match (self, token) {
             (Self::Open, _) => Ok(Some(Scope::Everything)),
             (Self::Local(_), None) => Ok(None),
@@ -185,7 +186,7 @@ impl Policy {
 
 /// The database cannot say whether a token is good. Agents ask again after a 503; what they take for a final answer stops
 /// them until somebody boots the machine anew.
-fn unavailable(error: &StoreError) -> Refusal {
+fn unavailable(error: &StoreError) -> ApiError {
     tracing::error!(error = error as &dyn std::error::Error, "a token cannot be judged");
-    Refusal::at_gate(StatusCode::SERVICE_UNAVAILABLE, "the database does not answer; try again")
+    ApiError::at_gate(StatusCode::SERVICE_UNAVAILABLE, "the database does not answer; try again")
 }

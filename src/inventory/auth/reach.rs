@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::target::Named;
 use super::{AuthKind, Scope, unavailable};
-use crate::inventory::Refusal;
+use crate::api_error::ApiError;
 use crate::inventory::id::{ClusterId, HostId, InfraEnvId};
 use crate::inventory::store::{Filter, Key, Kind, Records, Row};
 
@@ -23,10 +23,10 @@ impl Named {
         kind: AuthKind,
         scope: Scope,
         records: &Records,
-    ) -> Result<bool, Refusal> {
+    ) -> Result<bool, ApiError> {
         if scope != Scope::Everything && self.hosts.len() > MOST_HOSTS {
             let named = self.hosts.len();
-            return Err(Refusal::bad(format!("the request names {named} hosts (limit {MOST_HOSTS})")));
+            return Err(ApiError::bad(format!("the request names {named} hosts (limit {MOST_HOSTS})")));
         }
         match (scope, kind) {
             (Scope::Everything, _) => Ok(true),
@@ -46,7 +46,7 @@ impl Named {
     }
 
     /// Whether the hosts exist where the request says: in the infra-env that it names or, if it names none, in the cluster.
-    pub(super) async fn has_its_hosts(&self, records: &Records) -> Result<bool, Refusal> {
+    pub(super) async fn has_its_hosts(&self, records: &Records) -> Result<bool, ApiError> {
         match (self.infra_env, self.cluster) {
             _ if self.hosts.is_empty() => Ok(true),
             (Some(infra_env), _) => self.has_hosts_in_infra_env(infra_env, records).await,
@@ -60,7 +60,7 @@ impl Named {
         &self,
         infra_env: InfraEnvId,
         records: &Records,
-    ) -> Result<bool, Refusal> {
+    ) -> Result<bool, ApiError> {
         for host in &self.hosts {
             if host_row(records, infra_env, *host).await?.is_none() {
                 return Ok(false);
@@ -70,7 +70,7 @@ impl Named {
     }
 
     /// Whether all hosts are in a cluster.
-    async fn has_hosts_in_cluster(&self, cluster: ClusterId, records: &Records) -> Result<bool, Refusal> {
+    async fn has_hosts_in_cluster(&self, cluster: ClusterId, records: &Records) -> Result<bool, ApiError> {
         if self.hosts.is_empty() {
             return Ok(true);
         }
@@ -80,7 +80,7 @@ impl Named {
     }
 
     /// Whether an agent of an infra-env may reach everything named.
-    async fn is_near_infra_env(&self, own: InfraEnvId, records: &Records) -> Result<bool, Refusal> {
+    async fn is_near_infra_env(&self, own: InfraEnvId, records: &Records) -> Result<bool, ApiError> {
         if let Some(cluster) = self.cluster
             && !belongs(records, own, cluster).await?
         {
@@ -106,7 +106,7 @@ impl Named {
     }
 
     /// Whether an agent of a cluster may reach everything named.
-    async fn is_near_cluster(&self, own: ClusterId, records: &Records) -> Result<bool, Refusal> {
+    async fn is_near_cluster(&self, own: ClusterId, records: &Records) -> Result<bool, ApiError> {
         if self.cluster.is_some_and(|cluster| cluster != own) {
             return Ok(false);
         }
@@ -126,7 +126,7 @@ impl Named {
 }
 
 /// Whether an infra-env, or any of its hosts, is part of a cluster.
-async fn belongs(records: &Records, infra_env: InfraEnvId, cluster: ClusterId) -> Result<bool, Refusal> {
+async fn belongs(records: &Records, infra_env: InfraEnvId, cluster: ClusterId) -> Result<bool, ApiError> {
     if cluster_of(row(records, Kind::InfraEnv, None, infra_env.0).await?) == Some(cluster) {
         return Ok(true);
     }
@@ -138,12 +138,12 @@ fn cluster_of(row: Option<Row>) -> Option<ClusterId> {
     row?.cluster.map(ClusterId)
 }
 
-async fn host_row(records: &Records, infra_env: InfraEnvId, host: HostId) -> Result<Option<Row>, Refusal> {
+async fn host_row(records: &Records, infra_env: InfraEnvId, host: HostId) -> Result<Option<Row>, ApiError> {
     row(records, Kind::Host, Some(infra_env.0), host.0).await
 }
 
 /// A record that exists and is not deleted.
-async fn row(records: &Records, kind: Kind, parent: Option<Uuid>, id: Uuid) -> Result<Option<Row>, Refusal> {
+async fn row(records: &Records, kind: Kind, parent: Option<Uuid>, id: Uuid) -> Result<Option<Row>, ApiError> {
     let found = records.store().get(Key { kind, parent, id }).await;
     Ok(found.map_err(|error| unavailable(&error))?.filter(|row| !row.deleted))
 }

@@ -7,7 +7,7 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 
 use super::AuthKind;
-use crate::inventory::Refusal;
+use crate::api_error::ApiError;
 use crate::inventory::host::HostKey;
 use crate::inventory::id::{ClusterId, HostId, InfraEnvId, RecordId};
 use crate::inventory::request::Query;
@@ -43,7 +43,7 @@ pub(crate) trait Target: Sized + Send + Sync + 'static {
     /// # Errors
     ///
     /// Returns an error if an id is missing or is not a UUID.
-    fn read(ids: &Ids<'_>) -> Result<Self, Refusal>;
+    fn read(ids: &Ids<'_>) -> Result<Self, ApiError>;
 
     /// The resources that the token must give access to. `None` if the body names them: then the operation has the token
     /// checked.
@@ -57,26 +57,26 @@ pub(crate) struct Ids<'a> {
 }
 
 impl<'a> Ids<'a> {
-    pub(super) async fn of_request(parts: &mut Parts, query: &'a Query) -> Result<Self, Refusal> {
+    pub(super) async fn of_request(parts: &mut Parts, query: &'a Query) -> Result<Self, ApiError> {
         let path = RawPathParams::from_request_parts(parts, &()).await;
-        let path = path.map_err(|error| Refusal::malformed(error.to_string()))?;
+        let path = path.map_err(|error| ApiError::malformed(error.to_string()))?;
         Ok(Self { path, query })
     }
 
-    fn in_path<I: RecordId>(&self) -> Result<I, Refusal> {
+    fn in_path<I: RecordId>(&self) -> Result<I, ApiError> {
         let found = self.path.iter().find(|(name, _)| *name == I::PARAMETER).map(|(_, text)| text);
         let Some(text) = found else {
-            return Err(Refusal::internal(format!("the route has no parameter {}", I::PARAMETER)));
+            return Err(ApiError::internal(format!("the route has no parameter {}", I::PARAMETER)));
         };
         match text.parse::<uuid::Uuid>() {
             Ok(id) => Ok(I::from(id)),
             Err(_) => {
-                Err(Refusal::malformed(format!("{} in path must be of type uuid: {text:?}", I::PARAMETER)))
+                Err(ApiError::malformed(format!("{} in path must be of type uuid: {text:?}", I::PARAMETER)))
             }
         }
     }
 
-    fn in_query<I: RecordId>(&self) -> Result<Option<I>, Refusal> {
+    fn in_query<I: RecordId>(&self) -> Result<Option<I>, ApiError> {
         self.query.id(I::PARAMETER)
     }
 }
@@ -88,7 +88,7 @@ pub(crate) struct WholeService;
 impl Target for WholeService {
     const IDS: &'static [IdSource] = &[];
 
-    fn read(_: &Ids<'_>) -> Result<Self, Refusal> {
+    fn read(_: &Ids<'_>) -> Result<Self, ApiError> {
         Ok(Self)
     }
 
@@ -100,7 +100,7 @@ impl Target for WholeService {
 impl Target for InfraEnvId {
     const IDS: &'static [IdSource] = &[IdSource::Path("infra_env_id")];
 
-    fn read(ids: &Ids<'_>) -> Result<Self, Refusal> {
+    fn read(ids: &Ids<'_>) -> Result<Self, ApiError> {
         ids.in_path()
     }
 
@@ -112,7 +112,7 @@ impl Target for InfraEnvId {
 impl Target for ClusterId {
     const IDS: &'static [IdSource] = &[IdSource::Path("cluster_id")];
 
-    fn read(ids: &Ids<'_>) -> Result<Self, Refusal> {
+    fn read(ids: &Ids<'_>) -> Result<Self, ApiError> {
         ids.in_path()
     }
 
@@ -124,7 +124,7 @@ impl Target for ClusterId {
 impl Target for HostKey {
     const IDS: &'static [IdSource] = &[IdSource::Path("infra_env_id"), IdSource::Path("host_id")];
 
-    fn read(ids: &Ids<'_>) -> Result<Self, Refusal> {
+    fn read(ids: &Ids<'_>) -> Result<Self, ApiError> {
         Ok(Self { infra_env_id: ids.in_path()?, host_id: ids.in_path()? })
     }
 
@@ -145,7 +145,7 @@ impl Target for LogsSource {
     const IDS: &'static [IdSource] =
         &[IdSource::Path("cluster_id"), IdSource::Query("host_id"), IdSource::Query("infra_env_id")];
 
-    fn read(ids: &Ids<'_>) -> Result<Self, Refusal> {
+    fn read(ids: &Ids<'_>) -> Result<Self, ApiError> {
         Ok(Self { cluster: ids.in_path()?, host: ids.in_query()?, infra_env: ids.in_query()? })
     }
 
@@ -165,7 +165,7 @@ pub(crate) struct ClusterLogs {
 impl Target for ClusterLogs {
     const IDS: &'static [IdSource] = &[IdSource::Path("cluster_id"), IdSource::Query("host_id")];
 
-    fn read(ids: &Ids<'_>) -> Result<Self, Refusal> {
+    fn read(ids: &Ids<'_>) -> Result<Self, ApiError> {
         Ok(Self { cluster: ids.in_path()?, host: ids.in_query()? })
     }
 
@@ -190,7 +190,7 @@ impl Target for EventsOf {
         IdSource::Query("host_ids"),
     ];
 
-    fn read(ids: &Ids<'_>) -> Result<Self, Refusal> {
+    fn read(ids: &Ids<'_>) -> Result<Self, ApiError> {
         let mut hosts: Vec<HostId> = ids.query.ids("host_ids")?;
         hosts.extend(ids.in_query::<HostId>()?);
         Ok(Self(Named { infra_env: ids.in_query()?, cluster: ids.in_query()?, hosts }))
@@ -209,7 +209,7 @@ impl Target for NamedInBody {
     const IDS: &'static [IdSource] =
         &[IdSource::Body("infra_env_id"), IdSource::Body("cluster_id"), IdSource::Body("host_id")];
 
-    fn read(_: &Ids<'_>) -> Result<Self, Refusal> {
+    fn read(_: &Ids<'_>) -> Result<Self, ApiError> {
         Ok(Self)
     }
 

@@ -22,12 +22,13 @@ use super::{
     Agent, Caller, EventsOf, Files, KeyTexts, Lister, LocalKeys, Logs, LogsSource, Named, NamedInBody,
     Policy, Reader, User, WholeService,
 };
+use crate::api_error::ApiError;
 use crate::images::Catalogue;
 use crate::inventory::files::FileStore;
 use crate::inventory::host::HostKey;
 use crate::inventory::id::{ClusterId, HostId, InfraEnvId};
 use crate::inventory::store::{Changes, Key, Kind, Outcome, Row, SqlStore, Step};
-use crate::inventory::{Inventory, Refusal, Settings};
+use crate::inventory::{Inventory, Settings};
 
 /// Two infra-envs with a host each in one cluster, a third one with a host in none, and another cluster.
 struct Site {
@@ -65,7 +66,7 @@ async fn tell(
     caller: Caller<Agent, NamedInBody>,
     State(inventory): State<Inventory>,
     body: String,
-) -> Result<StatusCode, Refusal> {
+) -> Result<StatusCode, ApiError> {
     let cluster = body.parse().ok();
     caller.require(&inventory, &Named { cluster, ..Named::default() }).await?;
     Ok(StatusCode::OK)

@@ -9,10 +9,11 @@ use super::parts::{ClusterNetwork, ClusterStatus};
 use super::record::{ClusterRecord, ClusterSpec};
 use super::rules::{check_credentials, check_spec};
 use super::topology::{PlatformRequest, control_plane_count};
+use crate::api_error::ApiError;
 use crate::images::Version;
 use crate::inventory::rules::check_ssh_keys;
 use crate::inventory::time::Micros;
-use crate::inventory::{Refusal, Secret, Settings};
+use crate::inventory::{Secret, Settings};
 
 /// The states in which a cluster may change.
 const MAY_CHANGE_IN: [ClusterStatus; 4] = [
@@ -27,11 +28,11 @@ pub(super) fn change(
     record: &ClusterRecord,
     params: ClusterUpdateParams,
     settings: &Settings,
-) -> Result<ClusterRecord, Refusal> {
+) -> Result<ClusterRecord, ApiError> {
     if !MAY_CHANGE_IN.contains(&record.status) {
         let name = |status| serde_json::to_value(status).unwrap_or_default();
         let allowed = MAY_CHANGE_IN.map(|status| name(status).as_str().unwrap_or_default().to_owned());
-        return Err(Refusal::conflict(format!(
+        return Err(ApiError::conflict(format!(
             "Cluster {} is in {} state, it can be updated only in one of [{}]",
             record.id,
             name(record.status).as_str().unwrap_or_default(),
@@ -60,10 +61,10 @@ pub(super) fn change(
 }
 
 /// What cannot change may be said again.
-fn check_fixed(record: &ClusterRecord, params: &ClusterUpdateParams) -> Result<(), Refusal> {
-    fn same<T: PartialEq>(key: &str, asked: Option<&T>, found: Option<&T>) -> Result<(), Refusal> {
+fn check_fixed(record: &ClusterRecord, params: &ClusterUpdateParams) -> Result<(), ApiError> {
+    fn same<T: PartialEq>(key: &str, asked: Option<&T>, found: Option<&T>) -> Result<(), ApiError> {
         match asked {
-            Some(_) if asked != found => Err(Refusal::malformed(format!("{key} in body cannot be changed"))),
+            Some(_) if asked != found => Err(ApiError::malformed(format!("{key} in body cannot be changed"))),
             _ => Ok(()),
         }
     }
@@ -80,7 +81,7 @@ fn apply_secrets(
     params: &ClusterUpdateParams,
     release: &str,
     settings: &Settings,
-) -> Result<(), Refusal> {
+) -> Result<(), ApiError> {
     if let Some(pull_secret) = params.pull_secret.as_deref().map(str::trim).filter(|text| !text.is_empty()) {
         check_credentials("", pull_secret, release, settings)?;
         spec.pull_secret = Secret::new(pull_secret);
@@ -91,7 +92,7 @@ fn apply_secrets(
     Ok(())
 }
 
-fn apply_topology(record: &mut ClusterRecord, params: &ClusterUpdateParams) -> Result<(), Refusal> {
+fn apply_topology(record: &mut ClusterRecord, params: &ClusterUpdateParams) -> Result<(), ApiError> {
     if params.control_plane_count.is_some() {
         let version = Version::parse(&record.openshift_version);
         let mode = record.high_availability_mode();

@@ -11,11 +11,12 @@ use super::parts::{
 use super::record::{ClusterRecord, ClusterSpec};
 use super::rules::{check_credentials, check_spec};
 use super::topology::{PlatformRequest, control_plane_count, default_network_type};
+use crate::api_error::ApiError;
 use crate::images::{Catalogue, ReleaseArchitecture, Version};
 use crate::inventory::id::ClusterId;
 use crate::inventory::rules::check_ssh_keys;
 use crate::inventory::time::{Micros, Millis};
-use crate::inventory::{Refusal, Secret, Settings};
+use crate::inventory::{Secret, Settings};
 
 /// Whose clusters are, as long as nobody has to say who they are.
 const OWNER: &str = "admin";
@@ -26,13 +27,13 @@ pub(super) fn create(
     params: ClusterCreateParams,
     catalogue: &Catalogue,
     settings: &Settings,
-) -> Result<ClusterRecord, Refusal> {
+) -> Result<ClusterRecord, ApiError> {
     let asked = params.cpu_architecture.unwrap_or_default();
     let release = match params.ocp_release_image.as_deref().filter(|url| !url.is_empty()) {
         Some(url) => catalogue.release_at(url, asked),
         None => catalogue.release(&params.openshift_version, asked),
     };
-    let release = release.map_err(|error| Refusal::bad(error.to_string()))?;
+    let release = release.map_err(|error| ApiError::bad(error.to_string()))?;
     let architecture = if release.is_multi() { ReleaseArchitecture::Multi } else { asked };
     let pull_secret = params.pull_secret.trim();
     check_credentials("pull secret for new cluster is invalid: ", pull_secret, &release.url, settings)?;
@@ -64,7 +65,7 @@ struct Base {
 }
 
 /// What the owner wants, with defaults where nothing is said.
-fn spec(params: &ClusterCreateParams, base: &Base, settings: &Settings) -> Result<ClusterSpec, Refusal> {
+fn spec(params: &ClusterCreateParams, base: &Base, settings: &Settings) -> Result<ClusterSpec, ApiError> {
     let platform = PlatformRequest {
         platform: params.platform.clone(),
         user_managed_networking: params.user_managed_networking,
@@ -183,7 +184,7 @@ impl IgnitionEndpoint {
 }
 
 /// A cluster that was installed elsewhere and gets more hosts.
-pub(super) fn import(params: ClusterImportParams) -> Result<ClusterRecord, Refusal> {
+pub(super) fn import(params: ClusterImportParams) -> Result<ClusterRecord, ApiError> {
     let version = params.openshift_version.unwrap_or_default();
     require_version(&version)?;
     let mut spec =
@@ -211,7 +212,7 @@ fn api_name(api: &str) -> Option<(&str, &str)> {
 }
 
 /// A cluster that is installed where this service cannot see it.
-pub(super) fn create_disconnected(params: DisconnectedClusterParams) -> Result<ClusterRecord, Refusal> {
+pub(super) fn create_disconnected(params: DisconnectedClusterParams) -> Result<ClusterRecord, ApiError> {
     require_version(&params.openshift_version)?;
     let spec = ClusterSpec { name: params.name, ..ClusterSpec::default() };
     let mut record = record(ClusterKind::DisconnectedCluster, ClusterStatus::Unmonitored, spec);
@@ -220,11 +221,11 @@ pub(super) fn create_disconnected(params: DisconnectedClusterParams) -> Result<C
     Ok(record)
 }
 
-fn require_version(version: &str) -> Result<(), Refusal> {
+fn require_version(version: &str) -> Result<(), ApiError> {
     if version.is_empty() || Version::parse(version).is_some() {
         return Ok(());
     }
-    Err(Refusal::bad(format!("Openshift version {version:?} is not valid")))
+    Err(ApiError::bad(format!("Openshift version {version:?} is not valid")))
 }
 
 fn record(kind: ClusterKind, status: ClusterStatus, spec: ClusterSpec) -> ClusterRecord {

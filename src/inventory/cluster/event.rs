@@ -1,7 +1,7 @@
 //! What is told of clusters.
 
 use super::record::ClusterRecord;
-use crate::inventory::Refusal;
+use crate::api_error::ApiError;
 use crate::inventory::event::{Event, Severity};
 use crate::inventory::id::ClusterId;
 
@@ -14,7 +14,7 @@ pub(super) fn deregistered(id: ClusterId) -> Event {
     Event::now("cluster_deregistered", Severity::Info, "Deregistered cluster").of_cluster(Some(id))
 }
 
-pub(super) fn deregister_failed(id: ClusterId, refusal: &Refusal) -> Event {
+pub(super) fn deregister_failed(id: ClusterId, refusal: &ApiError) -> Event {
     let message = format!("Failed to deregister cluster. Error: {}", refusal.reason());
     Event::now("cluster_deregister_failed", Severity::Error, message).of_cluster(Some(id))
 }

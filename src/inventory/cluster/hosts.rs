@@ -10,12 +10,13 @@ use super::model::{Cluster, HostCounts, Hosts};
 use super::network::Subnet;
 use super::parts::HostNetwork;
 use super::record::ClusterRecord;
-use crate::inventory::error::to_json;
+use crate::api_error::ApiError;
+use crate::api_error::to_json;
+use crate::inventory::Inventory;
 use crate::inventory::host::{self, Host, HostStatus, Shown};
 use crate::inventory::id::{ClusterId, HostId};
 use crate::inventory::list::{Pieces, piece, separated};
 use crate::inventory::store::Change;
-use crate::inventory::{Inventory, Refusal};
 
 /// How much of its hosts is shown with a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +43,7 @@ async fn summary(
     inventory: &Inventory,
     id: ClusterId,
     shown: ShownHosts,
-) -> Result<(Hosts, Option<Vec<u8>>), Refusal> {
+) -> Result<(Hosts, Option<Vec<u8>>), ApiError> {
     let mut counts = HostCounts::default();
     let mut networks = BTreeMap::<String, BTreeSet<HostId>>::new();
     let mut texts = (shown != ShownHosts::Counted).then(Vec::new);
@@ -70,7 +71,7 @@ async fn summary(
 }
 
 /// The hosts of a cluster with what it says of them.
-pub(super) async fn of_cluster(inventory: &Inventory, id: ClusterId) -> Result<Hosts, Refusal> {
+pub(super) async fn of_cluster(inventory: &Inventory, id: ClusterId) -> Result<Hosts, ApiError> {
     let (hosts, _) = summary(inventory, id, ShownHosts::InFull).await?;
     let views = host::views_of_cluster(inventory, id, Shown::InFull);
     let views = views.map_ok(|host| serde_json::to_value(host).unwrap_or_default()).try_collect().await?;
@@ -83,7 +84,7 @@ pub(super) async fn text(
     inventory: &Inventory,
     record: ClusterRecord,
     shown: ShownHosts,
-) -> Result<Pieces, Refusal> {
+) -> Result<Pieces, ApiError> {
     let id = record.id;
     let (hosts, texts) = summary(inventory, id, shown).await?;
     if shown == ShownHosts::Counted || hosts.counts.total == 0 {
@@ -99,7 +100,7 @@ pub(super) async fn text(
     let text = to_json(&Cluster::of(record, Hosts { views: vec![Value::Null], ..hosts }))?;
     let (start, end) = around_hosts(&text).ok_or_else(|| {
         tracing::error!(cluster = %id, "the text of a cluster has no place for its hosts");
-        Refusal::internal("the service failed; its log says how")
+        ApiError::internal("the service failed; its log says how")
     })?;
     Ok(piece(start).chain(texts).chain(piece(end)).boxed())
 }
@@ -146,6 +147,6 @@ pub(super) async fn release(
     inventory: &Inventory,
     change: &mut Change,
     id: ClusterId,
-) -> Result<(), Refusal> {
+) -> Result<(), ApiError> {
     host::release_hosts(inventory.records(), change, id).await
 }

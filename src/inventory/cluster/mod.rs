@@ -36,7 +36,8 @@ use super::infra_env::NOT_FOUND;
 use super::list::{Pieces, array};
 use super::store::{Change, Filter, Kind, Record, Stored};
 use super::time::Micros;
-use super::{Inventory, Refusal, Secret, logs};
+use super::{Inventory, Secret, logs};
+use crate::api_error::ApiError;
 
 /// Which clusters.
 #[derive(Clone, Debug, Default)]
@@ -65,10 +66,10 @@ impl Inventory {
     /// # Errors
     ///
     /// When there is no such cluster.
-    pub async fn stored_cluster(&self, id: ClusterId) -> Result<Stored<ClusterRecord>, Refusal> {
+    pub async fn stored_cluster(&self, id: ClusterId) -> Result<Stored<ClusterRecord>, ApiError> {
         let found: Option<Stored<ClusterRecord>> = self.records().find(None, id.0).await?;
         let found = found.filter(|stored| !stored.record.is_deleted());
-        found.ok_or_else(|| Refusal::not_found(NOT_FOUND))
+        found.ok_or_else(|| ApiError::not_found(NOT_FOUND))
     }
 
     /// A cluster, as clients see it.
@@ -76,7 +77,7 @@ impl Inventory {
     /// # Errors
     ///
     /// When there is no such cluster.
-    pub(crate) async fn cluster(&self, id: ClusterId, hosts: ShownHosts) -> Result<Pieces, Refusal> {
+    pub(crate) async fn cluster(&self, id: ClusterId, hosts: ShownHosts) -> Result<Pieces, ApiError> {
         let record = self.stored_cluster(id).await?.record;
         hosts::text(self, record, hosts).await
     }
@@ -90,9 +91,9 @@ impl Inventory {
         &self,
         id: ClusterId,
         hosts: ShownHosts,
-    ) -> Result<Pieces, Refusal> {
+    ) -> Result<Pieces, ApiError> {
         let found: Option<Stored<ClusterRecord>> = self.records().find(None, id.0).await?;
-        let record = found.ok_or_else(|| Refusal::not_found(NOT_FOUND))?.record;
+        let record = found.ok_or_else(|| ApiError::not_found(NOT_FOUND))?.record;
         hosts::text(self, record, hosts).await
     }
 
@@ -101,7 +102,7 @@ impl Inventory {
         let filter = Filter::all(Kind::Cluster);
         let filter = if query.deleted { filter.with_deleted() } else { filter };
         let inventory = self.clone();
-        let records = self.records().stream::<ClusterRecord>(filter).map_err(Refusal::from);
+        let records = self.records().stream::<ClusterRecord>(filter).map_err(ApiError::from);
         let clusters = records.try_filter(move |stored| std::future::ready(query.names(&stored.record)));
         array(clusters.and_then(move |stored| {
             let inventory = inventory.clone();
@@ -114,7 +115,7 @@ impl Inventory {
     /// # Errors
     ///
     /// When a value is refused, or there is no release for the version.
-    pub async fn register_cluster(&self, params: ClusterCreateParams) -> Result<Cluster, Refusal> {
+    pub async fn register_cluster(&self, params: ClusterCreateParams) -> Result<Cluster, ApiError> {
         let catalogue = self.present_catalogue().await?;
         self.add_cluster(create::create(params, &catalogue, self.settings())?).await
     }
@@ -124,7 +125,7 @@ impl Inventory {
     /// # Errors
     ///
     /// When a value is refused.
-    pub async fn import_cluster(&self, params: ClusterImportParams) -> Result<Cluster, Refusal> {
+    pub async fn import_cluster(&self, params: ClusterImportParams) -> Result<Cluster, ApiError> {
         self.add_cluster(create::import(params)?).await
     }
 
@@ -136,11 +137,11 @@ impl Inventory {
     pub async fn register_disconnected_cluster(
         &self,
         params: DisconnectedClusterParams,
-    ) -> Result<Cluster, Refusal> {
+    ) -> Result<Cluster, ApiError> {
         self.add_cluster(create::create_disconnected(params)?).await
     }
 
-    async fn add_cluster(&self, record: ClusterRecord) -> Result<Cluster, Refusal> {
+    async fn add_cluster(&self, record: ClusterRecord) -> Result<Cluster, ApiError> {
         self.records()
             .change(|| async {
                 let mut change = Change::new();
@@ -161,7 +162,7 @@ impl Inventory {
         &self,
         id: ClusterId,
         params: ClusterUpdateParams,
-    ) -> Result<Cluster, Refusal> {
+    ) -> Result<Cluster, ApiError> {
         let record = self
             .records()
             .change(|| async {
@@ -186,7 +187,7 @@ impl Inventory {
     /// # Errors
     ///
     /// When there is no such cluster, or it is being installed.
-    pub async fn deregister_cluster(&self, id: ClusterId) -> Result<(), Refusal> {
+    pub async fn deregister_cluster(&self, id: ClusterId) -> Result<(), ApiError> {
         let done = self
             .records()
             .change(|| async {
@@ -194,7 +195,7 @@ impl Inventory {
                 let Stored { record, generation, .. } = self.stored_cluster(id).await?;
                 if record.status == ClusterStatus::Installing {
                     let reason = format!("cluster {id} can not be removed while being installed");
-                    return Err(Refusal::conflict(reason));
+                    return Err(ApiError::conflict(reason));
                 }
                 hosts::release(self, &mut change, id).await?;
                 change.replace(&deleted(record), generation);
@@ -214,7 +215,7 @@ impl Inventory {
         done
     }
 
-    async fn view_of_cluster(&self, record: ClusterRecord) -> Result<Cluster, Refusal> {
+    async fn view_of_cluster(&self, record: ClusterRecord) -> Result<Cluster, ApiError> {
         let hosts = hosts::of_cluster(self, record.id).await?;
         Ok(Cluster::of(record, hosts))
     }

@@ -10,7 +10,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::parts::ClusterNetwork;
-use crate::inventory::Refusal;
+use crate::api_error::ApiError;
 
 /// A network as somebody wrote it: an address and the length of its prefix.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,15 +124,15 @@ pub(super) fn check_networks(
     pods: &[ClusterNetwork],
     services: &[Subnet],
     machines: &[Subnet],
-) -> Result<(), Refusal> {
+) -> Result<(), ApiError> {
     if pods.len().saturating_add(services.len()).saturating_add(machines.len()) > MOST_NETWORKS {
-        return Err(Refusal::bad(format!("a cluster may have at most {MOST_NETWORKS} networks")));
+        return Err(ApiError::bad(format!("a cluster may have at most {MOST_NETWORKS} networks")));
     }
     for pod in pods {
         let range = read(&pod.cidr)?;
         let least = i64::from(range.prefix).max(1);
         if !(least..range.width()).contains(&pod.host_prefix) {
-            return Err(Refusal::bad(format!(
+            return Err(ApiError::bad(format!(
                 "Host prefix, now {}, must be between {least} and {} for the cluster network {}",
                 pod.host_prefix,
                 range.width() - 1,
@@ -145,15 +145,15 @@ pub(super) fn check_networks(
     for subnet in all {
         let range = read(subnet)?;
         if let Some((other, _)) = seen.iter().find(|(_, other)| other.overlaps(&range)) {
-            return Err(Refusal::bad(format!("CIDRS {other} and {subnet} overlap")));
+            return Err(ApiError::bad(format!("CIDRS {other} and {subnet} overlap")));
         }
         seen.push((subnet, range));
     }
     Ok(())
 }
 
-fn read(subnet: &Subnet) -> Result<Range, Refusal> {
-    Range::parse(&subnet.0).ok_or_else(|| Refusal::bad(format!("{subnet} is not a valid network CIDR")))
+fn read(subnet: &Subnet) -> Result<Range, ApiError> {
+    Range::parse(&subnet.0).ok_or_else(|| ApiError::bad(format!("{subnet} is not a valid network CIDR")))
 }
 
 #[cfg(test)]

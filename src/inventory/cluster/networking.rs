@@ -3,8 +3,8 @@
 use super::network::Subnet;
 use super::parts::{LoadBalancerType, NetworkType, Vip};
 use super::record::ClusterSpec;
+use crate::api_error::ApiError;
 use crate::images::Version;
-use crate::inventory::Refusal;
 
 /// The least networks of pods and of services have 128 addresses, and those of machines 16: bits that tell them apart.
 const LEAST_BITS: u32 = 7;
@@ -40,7 +40,7 @@ pub(super) fn check_networking(
     spec: &ClusterSpec,
     before: Option<&ClusterSpec>,
     frame: Frame<'_>,
-) -> Result<(), Refusal> {
+) -> Result<(), ApiError> {
     if before.is_some_and(|before| said(before) == said(spec)) {
         return Ok(());
     }
@@ -52,7 +52,7 @@ pub(super) fn check_networking(
     // Existing clients create single nodes with VIPs, which then have user-managed networking and ignore them.
     let is_ignored = before.is_none() && spec.user_managed_networking;
     if frame.is_single_node && has_vips && !is_ignored {
-        return Err(Refusal::bad("API VIP and Ingress VIP cannot be set with single node OpenShift"));
+        return Err(ApiError::bad("API VIP and Ingress VIP cannot be set with single node OpenShift"));
     }
     Ok(())
 }
@@ -66,7 +66,7 @@ fn said(spec: &ClusterSpec) -> impl PartialEq {
     )
 }
 
-fn check_sizes(spec: &ClusterSpec, frame: Frame<'_>) -> Result<(), Refusal> {
+fn check_sizes(spec: &ClusterSpec, frame: Frame<'_>) -> Result<(), ApiError> {
     let of_machines = match spec.load_balancer {
         _ if frame.is_single_node => LEAST_BITS_OF_ONE_MACHINE,
         Some(LoadBalancerType::UserManaged) => LEAST_BITS_WITHOUT_VIPS,
@@ -77,14 +77,14 @@ fn check_sizes(spec: &ClusterSpec, frame: Frame<'_>) -> Result<(), Refusal> {
     for (subnet, least) in others.chain(spec.machine_networks.iter().map(|subnet| (subnet, of_machines))) {
         if let Some(bits) = subnet.host_bits().filter(|bits| *bits < least) {
             let (found, least) = (1_u32 << bits, 1_u32 << least);
-            return Err(Refusal::bad(format!("{subnet} has {found} addresses, and {least} are needed")));
+            return Err(ApiError::bad(format!("{subnet} has {found} addresses, and {least} are needed")));
         }
     }
     Ok(())
 }
 
 /// Of each family there is one network and one address where there are both, and the same one comes first everywhere.
-fn check_families(spec: &ClusterSpec, frame: Frame<'_>) -> Result<(), Refusal> {
+fn check_families(spec: &ClusterSpec, frame: Frame<'_>) -> Result<(), ApiError> {
     let of = |subnets: &[Subnet]| subnets.iter().map(Subnet::is_v6).collect::<Vec<_>>();
     let of_vips = |vips: &[Vip]| vips.iter().map(|vip| vip.ip.contains(':')).collect();
     let lists = [
@@ -101,17 +101,19 @@ fn check_families(spec: &ClusterSpec, frame: Frame<'_>) -> Result<(), Refusal> {
         }
         let [is_v6, _] = families[..] else {
             let found = families.len();
-            return Err(Refusal::bad(format!("{name} of both IPv4 and IPv6 are two, and there are {found}")));
+            return Err(ApiError::bad(format!(
+                "{name} of both IPv4 and IPv6 are two, and there are {found}"
+            )));
         };
         if is_v6 && frame.is_before(ANY_ORDER_SINCE) {
             let (major, minor) = ANY_ORDER_SINCE;
-            return Err(Refusal::bad(format!(
+            return Err(ApiError::bad(format!(
                 "{name} of both IPv4 and IPv6 begin with IPv4 before OpenShift {major}.{minor}"
             )));
         }
         match first {
             Some((other, other_is_v6)) if other_is_v6 != is_v6 => {
-                return Err(Refusal::bad(format!(
+                return Err(ApiError::bad(format!(
                     "{other} and {name} of both IPv4 and IPv6 have to begin with the same one"
                 )));
             }
@@ -125,19 +127,19 @@ fn check_network_type(
     spec: &ClusterSpec,
     before: Option<&ClusterSpec>,
     frame: Frame<'_>,
-) -> Result<(), Refusal> {
+) -> Result<(), ApiError> {
     let is_new = before.is_none_or(|before| before.network_type != spec.network_type);
     let is_late = frame.version.is_some_and(|version| version.minor() >= NO_SDN_SINCE);
     if is_new && is_late && spec.network_type == Some(NetworkType::OpenShiftSDN) {
         let (major, minor) = NO_SDN_SINCE;
-        return Err(Refusal::bad(format!(
+        return Err(ApiError::bad(format!(
             "network_type OpenShiftSDN is not supported from OpenShift {major}.{minor} on"
         )));
     }
     Ok(())
 }
 
-fn check_dhcp(spec: &ClusterSpec) -> Result<(), Refusal> {
+fn check_dhcp(spec: &ClusterSpec) -> Result<(), ApiError> {
     if !spec.vip_dhcp_allocation {
         return Ok(());
     }
@@ -145,10 +147,10 @@ fn check_dhcp(spec: &ClusterSpec) -> Result<(), Refusal> {
     if let Some(subnet) =
         pods.chain(&spec.service_networks).chain(&spec.machine_networks).find(|it| it.is_v6())
     {
-        return Err(Refusal::bad(format!("VIP DHCP Allocation is of IPv4 alone, and {subnet} is not")));
+        return Err(ApiError::bad(format!("VIP DHCP Allocation is of IPv4 alone, and {subnet} is not")));
     }
     if spec.load_balancer == Some(LoadBalancerType::UserManaged) {
-        return Err(Refusal::bad("VIP DHCP Allocation cannot be enabled with a user-managed load balancer"));
+        return Err(ApiError::bad("VIP DHCP Allocation cannot be enabled with a user-managed load balancer"));
     }
     Ok(())
 }

@@ -8,12 +8,13 @@ use super::{
     Cluster, ClusterCreateParams, ClusterDefaults, ClusterImportParams, ClusterQuery, ClusterUpdateParams,
     DisconnectedClusterParams, ShownHosts,
 };
+use crate::api_error::ApiError;
+use crate::api_error::{ApiErrors, Reply};
+use crate::inventory::Inventory;
 use crate::inventory::auth::{Caller, Lister, Operation, Reader, User, WholeService, operation};
-use crate::inventory::error::{Refusals, Reply};
 use crate::inventory::id::ClusterId;
 use crate::inventory::list::json_text;
 use crate::inventory::request::{Body, Query};
-use crate::inventory::{Inventory, Refusal};
 
 pub(crate) fn routes() -> Vec<Operation> {
     vec![
@@ -28,7 +29,7 @@ pub(crate) fn routes() -> Vec<Operation> {
     ]
 }
 
-type Answer<T> = Result<Reply<T>, Refusal>;
+type Answer<T> = Result<Reply<T>, ApiError>;
 
 /// Whether clusters that were deleted shall be there as well.
 fn with_deleted(headers: &HeaderMap) -> bool {
@@ -43,7 +44,7 @@ fn with_deleted(headers: &HeaderMap) -> bool {
     operation_id = "v2RegisterCluster",
     tag = "clusters",
     request_body = ClusterCreateParams,
-    responses((status = CREATED, body = Cluster), Refusals)
+    responses((status = CREATED, body = Cluster), ApiErrors)
 )]
 async fn register(
     _caller: Caller<User, WholeService>,
@@ -66,14 +67,14 @@ async fn register(
         ("with_hosts" = Option<bool>, Query, description = "With their hosts"),
         ("owner" = Option<String>, Query, description = "Only those of this user"),
     ),
-    responses((status = OK, body = Vec<Cluster>), Refusals)
+    responses((status = OK, body = Vec<Cluster>), ApiErrors)
 )]
 async fn list(
     _caller: Caller<Lister, WholeService>,
     query: Query,
     headers: HeaderMap,
     State(inventory): State<Inventory>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let asked = ClusterQuery {
         openshift_cluster_id: query.id("openshift_cluster_id")?,
         owner: query.text("owner").map(str::to_owned),
@@ -90,7 +91,7 @@ async fn list(
     path = "/v2/clusters/default-config",
     operation_id = "V2GetClusterDefaultConfig",
     tag = "clusters",
-    responses((status = OK, body = ClusterDefaults), Refusals)
+    responses((status = OK, body = ClusterDefaults), ApiErrors)
 )]
 async fn default_config(
     _caller: Caller<User, WholeService>,
@@ -106,7 +107,7 @@ async fn default_config(
     operation_id = "v2ImportCluster",
     tag = "clusters",
     request_body = ClusterImportParams,
-    responses((status = CREATED, body = Cluster), Refusals)
+    responses((status = CREATED, body = Cluster), ApiErrors)
 )]
 async fn import(
     _caller: Caller<User, WholeService>,
@@ -123,7 +124,7 @@ async fn import(
     operation_id = "v2RegisterDisconnectedCluster",
     tag = "clusters",
     request_body = DisconnectedClusterParams,
-    responses((status = CREATED, body = Cluster), Refusals)
+    responses((status = CREATED, body = Cluster), ApiErrors)
 )]
 async fn register_disconnected(
     _caller: Caller<User, WholeService>,
@@ -144,14 +145,14 @@ async fn register_disconnected(
         ("get_unregistered_clusters" = Option<bool>, Header, description = "Also if it is deleted"),
         ("exclude-hosts" = Option<bool>, Query, description = "Without its hosts"),
     ),
-    responses((status = OK, body = Cluster), Refusals)
+    responses((status = OK, body = Cluster), ApiErrors)
 )]
 async fn get(
     Caller { target: id, .. }: Caller<Reader, ClusterId>,
     query: Query,
     headers: HeaderMap,
     State(inventory): State<Inventory>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let hosts = if query.flag("exclude-hosts") { ShownHosts::Counted } else { ShownHosts::InFull };
     let cluster = match with_deleted(&headers) {
         true => inventory.cluster_or_deleted(id, hosts).await?,
@@ -168,7 +169,7 @@ async fn get(
     tag = "clusters",
     params(("cluster_id" = uuid::Uuid, Path)),
     request_body = ClusterUpdateParams,
-    responses((status = CREATED, body = Cluster), Refusals)
+    responses((status = CREATED, body = Cluster), ApiErrors)
 )]
 async fn update(
     Caller { target: id, .. }: Caller<User, ClusterId>,
@@ -185,12 +186,12 @@ async fn update(
     operation_id = "v2DeregisterCluster",
     tag = "clusters",
     params(("cluster_id" = uuid::Uuid, Path)),
-    responses((status = NO_CONTENT), Refusals)
+    responses((status = NO_CONTENT), ApiErrors)
 )]
 async fn deregister(
     Caller { target: id, .. }: Caller<User, ClusterId>,
     State(inventory): State<Inventory>,
-) -> Result<StatusCode, Refusal> {
+) -> Result<StatusCode, ApiError> {
     inventory.deregister_cluster(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -16,8 +16,9 @@ use super::parts::{
     DiskEncryption, DiskEncryptionMode, IgnitionEndpoint, LoadBalancerType, NodeRoles, PlatformType, Vip,
 };
 use super::record::ClusterSpec;
+use crate::api_error::ApiError;
+use crate::inventory::Settings;
 use crate::inventory::rules::{RequiredRegistries, check_ntp_sources, check_proxies, check_pull_secret};
-use crate::inventory::{Refusal, Settings};
 
 /// The longest domain, in characters.
 const MOST_DOMAIN: usize = 255;
@@ -46,7 +47,7 @@ pub(super) fn check_spec(
     before: Option<&ClusterSpec>,
     frame: Frame<'_>,
     settings: &Settings,
-) -> Result<(), Refusal> {
+) -> Result<(), ApiError> {
     let is_new = |part: fn(&ClusterSpec) -> &str| before.is_none_or(|before| part(before) != part(spec));
     let platform = |spec: &ClusterSpec| spec.platform.as_ref().map(|platform| platform.platform_type);
     if is_new(|spec| &spec.name) || before.is_none_or(|before| platform(before) != platform(spec)) {
@@ -67,38 +68,38 @@ pub(super) fn check_spec(
 }
 
 /// Without a platform the name may have the form of a domain.
-fn check_name(name: &str, platform: Option<PlatformType>) -> Result<(), Refusal> {
+fn check_name(name: &str, platform: Option<PlatformType>) -> Result<(), ApiError> {
     let may_have_dots = platform == Some(PlatformType::None);
     let is_name = patterns::NAME.is_match(name) || (may_have_dots && patterns::DOTTED_NAME.is_match(name));
     if is_name && !name.is_empty() {
         return Ok(());
     }
-    Err(Refusal::bad(format!(
+    Err(ApiError::bad(format!(
         "Cluster name format is not valid: '{name}'. It has to be of lower-case letters, digits and hyphens, and to \
          begin and end with a letter or a digit"
     )))
 }
 
-fn check_domain(domain: &str) -> Result<(), Refusal> {
+fn check_domain(domain: &str) -> Result<(), ApiError> {
     let is_domain = (patterns::DOMAIN.is_match(domain) || patterns::SINGLE_LABEL.is_match(domain))
         && domain.len() <= MOST_DOMAIN
         && !patterns::DOTTED_DECIMAL.is_match(domain);
     if domain.is_empty() || is_domain {
         return Ok(());
     }
-    Err(Refusal::bad(format!("DNS format mismatch: {domain} domain name is not valid")))
+    Err(ApiError::bad(format!("DNS format mismatch: {domain} domain name is not valid")))
 }
 
-fn check_tags(tags: &str) -> Result<(), Refusal> {
+fn check_tags(tags: &str) -> Result<(), ApiError> {
     if tags.is_empty() || tags.split(',').all(|tag| patterns::TAG.is_match(tag)) {
         return Ok(());
     }
-    Err(Refusal::bad(format!(
+    Err(ApiError::bad(format!(
         "Invalid format for Tags: {tags}. Tags are words of letters, digits and underscores, with commas between them"
     )))
 }
 
-fn check_vips(spec: &ClusterSpec, before: Option<&ClusterSpec>, frame: Frame<'_>) -> Result<(), Refusal> {
+fn check_vips(spec: &ClusterSpec, before: Option<&ClusterSpec>, frame: Frame<'_>) -> Result<(), ApiError> {
     // A single node has user-managed networking by default. Existing clients create one with VIPs, which have no effect there.
     let may_have_vips = match before {
         None => frame.is_single_node && !frame.asks_for_user_managed,
@@ -109,50 +110,50 @@ fn check_vips(spec: &ClusterSpec, before: Option<&ClusterSpec>, frame: Frame<'_>
         }
     };
     if spec.vip_dhcp_allocation && spec.user_managed_networking {
-        return Err(Refusal::bad("VIP DHCP Allocation cannot be enabled with User Managed Networking"));
+        return Err(ApiError::bad("VIP DHCP Allocation cannot be enabled with User Managed Networking"));
     }
     for (name, vips) in [("API", &spec.api_vips), ("Ingress", &spec.ingress_vips)] {
         if !vips.is_empty() && spec.user_managed_networking && !may_have_vips {
-            return Err(Refusal::bad(format!("{name} VIP cannot be set with User Managed Networking")));
+            return Err(ApiError::bad(format!("{name} VIP cannot be set with User Managed Networking")));
         }
         if !vips.is_empty() && spec.vip_dhcp_allocation {
             let reason =
                 format!("Setting {name} VIP is forbidden when cluster is in vip-dhcp-allocation mode");
-            return Err(Refusal::bad(reason));
+            return Err(ApiError::bad(reason));
         }
         check_addresses(name, vips)?;
     }
     let (api, ingress) = (spec.api_vips.len(), spec.ingress_vips.len());
     if api != ingress {
-        return Err(Refusal::bad(format!(
+        return Err(ApiError::bad(format!(
             "configuration must include the same number of apiVIPs (got {api}) and ingressVIPs (got {ingress})"
         )));
     }
     let is_shared = |vip: &&Vip| spec.ingress_vips.iter().any(|other| other.ip == vip.ip);
     match spec.api_vips.iter().find(is_shared) {
         Some(vip) if spec.load_balancer != Some(LoadBalancerType::UserManaged) => {
-            Err(Refusal::bad(format!("The IP address {} is both an API VIP and an Ingress VIP", vip.ip)))
+            Err(ApiError::bad(format!("The IP address {} is both an API VIP and an Ingress VIP", vip.ip)))
         }
         _ => Ok(()),
     }
 }
 
 /// There is one address of each family at most.
-fn check_addresses(name: &str, vips: &[Vip]) -> Result<(), Refusal> {
+fn check_addresses(name: &str, vips: &[Vip]) -> Result<(), ApiError> {
     let mut families = BTreeSet::new();
     for Vip { ip, .. } in vips {
         let address: IpAddr =
-            ip.parse().map_err(|_| Refusal::bad(format!("{name} VIP {ip:?} is not a valid IP address")))?;
+            ip.parse().map_err(|_| ApiError::bad(format!("{name} VIP {ip:?} is not a valid IP address")))?;
         if !families.insert(address.is_ipv6()) {
             let reason =
                 format!("{name} VIPs: there may be one IPv4 address and one IPv6 address, and {ip} is more");
-            return Err(Refusal::bad(reason));
+            return Err(ApiError::bad(reason));
         }
     }
     Ok(())
 }
 
-fn check_disk_encryption(encryption: &DiskEncryption) -> Result<(), Refusal> {
+fn check_disk_encryption(encryption: &DiskEncryption) -> Result<(), ApiError> {
     let is_off = matches!(encryption.enable_on, None | Some(NodeRoles::None));
     if is_off || encryption.mode != Some(DiskEncryptionMode::Tang) {
         return Ok(());
@@ -168,22 +169,22 @@ fn check_disk_encryption(encryption: &DiskEncryption) -> Result<(), Refusal> {
     let is_server = |server: &Value| has(server, "url") && has(server, "thumbprint");
     match servers {
         Some(servers) if !servers.is_empty() && servers.iter().all(is_server) => Ok(()),
-        _ => Err(Refusal::bad(
+        _ => Err(ApiError::bad(
             "disk_encryption.tang_servers must be a JSON list of servers with url and thumbprint when the mode is tang",
         )),
     }
 }
 
-fn check_ignition_endpoint(endpoint: &IgnitionEndpoint) -> Result<(), Refusal> {
+fn check_ignition_endpoint(endpoint: &IgnitionEndpoint) -> Result<(), ApiError> {
     if let Some(url) = &endpoint.url {
         HttpUrl::parse("ignition_endpoint.url", url)
-            .map_err(|error| Refusal::bad(format!("Invalid Ignition endpoint URL: {error}")))?;
+            .map_err(|error| ApiError::bad(format!("Invalid Ignition endpoint URL: {error}")))?;
     }
     let Some(certificate) = &endpoint.ca_certificate else { return Ok(()) };
     let is_pem = BASE64
         .decode(certificate)
         .is_ok_and(|bytes| pem::parse_many(bytes).is_ok_and(|blocks| !blocks.is_empty()));
-    if is_pem { Ok(()) } else { Err(Refusal::bad("ignition_endpoint.ca_certificate must be PEM in base64")) }
+    if is_pem { Ok(()) } else { Err(ApiError::bad("ignition_endpoint.ca_certificate must be PEM in base64")) }
 }
 
 /// Checks credentials for all that machines pull, with what stands before the reason.
@@ -192,10 +193,10 @@ pub(super) fn check_credentials(
     pull_secret: &str,
     release: &str,
     settings: &Settings,
-) -> Result<(), Refusal> {
+) -> Result<(), ApiError> {
     let images = [&settings.agent_image, &settings.installer_image, &settings.controller_image];
     let mut images: Vec<_> = images.map(String::as_str).into();
     images.push(release);
     let required = RequiredRegistries { images: &images, public: &settings.public_registries };
-    check_pull_secret(pull_secret, required).map_err(|reason| Refusal::bad(format!("{prefix}{reason}")))
+    check_pull_secret(pull_secret, required).map_err(|reason| ApiError::bad(format!("{prefix}{reason}")))
 }

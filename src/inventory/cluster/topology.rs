@@ -1,8 +1,8 @@
 //! What a cluster stands on: how many machines control it, on which platform, and what connects its pods.
 
 use super::parts::{HighAvailabilityMode, NetworkType, Platform, PlatformType};
+use crate::api_error::ApiError;
 use crate::images::{CpuArchitecture, ReleaseArchitecture, Version};
-use crate::inventory::Refusal;
 
 /// The first version whose clusters may have more than three machines that control them.
 const MORE_MASTERS_SINCE: (u64, u64) = (4, 18);
@@ -14,7 +14,7 @@ pub(super) fn control_plane_count(
     mode: Option<HighAvailabilityMode>,
     count: Option<i64>,
     version: Option<&Version>,
-) -> Result<i64, Refusal> {
+) -> Result<i64, ApiError> {
     let single = if count == Some(1) { HighAvailabilityMode::None } else { HighAvailabilityMode::Full };
     let (least, most) = match mode.unwrap_or(single) {
         HighAvailabilityMode::None => (1, 1),
@@ -28,7 +28,7 @@ pub(super) fn control_plane_count(
         return Ok(count);
     }
     let allowed = if least == most { format!("exactly {least}") } else { format!("{least} to {most}") };
-    Err(Refusal::bad(format!(
+    Err(ApiError::bad(format!(
         "there should be {allowed} dedicated control plane nodes in this high availability mode and OpenShift \
          version, and control_plane_count is {count}"
     )))
@@ -62,7 +62,7 @@ pub(super) struct PlatformRequest {
 
 impl PlatformRequest {
     /// The platform, and whether the cluster's owner manages what connects its machines: the two go together.
-    pub(super) fn resolve(self) -> Result<(Platform, bool), Refusal> {
+    pub(super) fn resolve(self) -> Result<(Platform, bool), ApiError> {
         use PlatformType::{Baremetal, External, None, Nutanix, Vsphere};
         let asked = self.platform.clone();
         let present =
@@ -90,15 +90,15 @@ impl PlatformRequest {
         let (name, asked) = (platform.platform_type.as_str(), self.user_managed_networking);
         let user_managed = match platform.platform_type {
             Baremetal | Nutanix if self.is_single_node => {
-                return Err(Refusal::bad(format!("Can't set {name} platform on single node OpenShift")));
+                return Err(ApiError::bad(format!("Can't set {name} platform on single node OpenShift")));
             }
             None | External if asked == Some(false) => {
                 let reason = format!("Can't set {name} platform with user-managed-networking disabled");
-                return Err(Refusal::bad(reason));
+                return Err(ApiError::bad(reason));
             }
             Baremetal if asked == Some(true) => {
                 let reason = format!("Can't set {name} platform with user-managed-networking enabled");
-                return Err(Refusal::bad(reason));
+                return Err(ApiError::bad(reason));
             }
             None | External => true,
             Baremetal => false,

@@ -10,17 +10,18 @@ use futures_util::{StreamExt, TryStreamExt};
 
 use super::told::ToldEvent;
 use super::{Category, Event, EventPage, EventQuery, EventView, Severity, SeverityCounts};
+use crate::api_error::ApiError;
+use crate::api_error::ApiErrors;
+use crate::inventory::Inventory;
 use crate::inventory::auth::{
     Agent, Caller, EventsOf, Logs, Named, NamedInBody, Operation, Scope, operation,
 };
-use crate::inventory::error::Refusals;
 use crate::inventory::host::HostRecord;
 use crate::inventory::id::ClusterId;
 use crate::inventory::infra_env::InfraEnvRecord;
 use crate::inventory::list::json_list;
 use crate::inventory::request::{Body, Query, RequestId};
 use crate::inventory::store::{Filter, Key, Kind, Record, Store};
-use crate::inventory::{Inventory, Refusal};
 
 pub(crate) fn routes() -> Vec<Operation> {
     vec![operation!(list_events), operation!(trigger_event)]
@@ -58,17 +59,17 @@ const PAGE: u64 = 50;
             ("Severity-Count-Info" = u64), ("Severity-Count-Warning" = u64),
             ("Severity-Count-Error" = u64), ("Severity-Count-Critical" = u64)
         )),
-        Refusals
+        ApiErrors
     )
 )]
 async fn list_events(
     caller: Caller<Logs, EventsOf>,
     query: Query,
     State(inventory): State<Inventory>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let asked = Asked::read(&query, caller.target.0)?;
     let Some(query) = asked.resolve(&inventory, caller.scope).await? else {
-        return counted(json_list(stream::empty::<Result<EventView, Refusal>>()).await?, 0, [0; 4]);
+        return counted(json_list(stream::empty::<Result<EventView, ApiError>>()).await?, 0, [0; 4]);
     };
     let store = Arc::clone(inventory.records().store());
     let first = EventQuery { limit: Some(query.limit.unwrap_or(PAGE).min(PAGE)), ..query.clone() };
@@ -85,7 +86,7 @@ fn events_from(
     page: EventPage,
     query: EventQuery,
     store: Arc<dyn Store>,
-) -> BoxStream<'static, Result<Event, Refusal>> {
+) -> BoxStream<'static, Result<Event, ApiError>> {
     let pages = stream::try_unfold((Some(page), query), move |(page, query)| {
         let store = Arc::clone(&store);
         async move {
@@ -97,7 +98,7 @@ fn events_from(
                 }
             };
             if page.events.is_empty() {
-                return Ok::<_, Refusal>(None);
+                return Ok::<_, ApiError>(None);
             }
             let found = u64::try_from(page.events.len()).unwrap_or(u64::MAX);
             let limit = query.limit.map(|limit| limit.saturating_sub(found));
@@ -109,7 +110,7 @@ fn events_from(
 }
 
 /// An answer with how many events there are in all.
-fn counted(mut response: Response, count: u64, by_severity: SeverityCounts) -> Result<Response, Refusal> {
+fn counted(mut response: Response, count: u64, by_severity: SeverityCounts) -> Result<Response, ApiError> {
     let headers = response.headers_mut();
     headers.insert(HeaderName::from_static("event-count"), HeaderValue::from(count));
     for (severity, count) in Severity::ALL.into_iter().zip(by_severity) {
@@ -138,7 +139,7 @@ struct Asked {
 }
 
 impl Asked {
-    fn read(query: &Query, named: Named) -> Result<Self, Refusal> {
+    fn read(query: &Query, named: Named) -> Result<Self, ApiError> {
         const SEVERITIES: [(&str, Severity); 4] = [
             ("info", Severity::Info),
             ("warning", Severity::Warning),
@@ -171,7 +172,7 @@ impl Asked {
 
     /// The query that the store is asked. Nothing if nothing can be found. A cluster counts more than hosts, and these more
     /// than an infra-env.
-    async fn resolve(&self, inventory: &Inventory, scope: Scope) -> Result<Option<EventQuery>, Refusal> {
+    async fn resolve(&self, inventory: &Inventory, scope: Scope) -> Result<Option<EventQuery>, ApiError> {
         let resolved = if let Some(cluster) = self.named.cluster {
             self.of_cluster(inventory, cluster).await?
         } else if !self.named.hosts.is_empty() {
@@ -195,7 +196,7 @@ impl Asked {
         &self,
         inventory: &Inventory,
         cluster: ClusterId,
-    ) -> Result<Option<EventQuery>, Refusal> {
+    ) -> Result<Option<EventQuery>, ApiError> {
         let mut hosts = self.named.hosts.clone();
         if self.deleted_hosts {
             let filter = Filter::all(Kind::Host).of_cluster(cluster.0).with_deleted();
@@ -212,7 +213,7 @@ impl Asked {
         Ok(Some(EventQuery { cluster: Some(cluster), hosts, cluster_level, ..self.page.clone() }))
     }
 
-    async fn of_infra_env(&self, inventory: &Inventory) -> Result<Option<EventQuery>, Refusal> {
+    async fn of_infra_env(&self, inventory: &Inventory) -> Result<Option<EventQuery>, ApiError> {
         if let Some(infra_env) = self.named.infra_env {
             let key = Key { kind: InfraEnvRecord::KIND, parent: None, id: infra_env.0 };
             if !inventory.records().store().is_there(key).await? {
@@ -230,14 +231,14 @@ impl Asked {
     operation_id = "v2TriggerEvent",
     tag = "events",
     request_body = ToldEvent,
-    responses((status = CREATED), Refusals)
+    responses((status = CREATED), ApiErrors)
 )]
 async fn trigger_event(
     caller: Caller<Agent, NamedInBody>,
     request: RequestId,
     State(inventory): State<Inventory>,
     Body(told): Body<ToldEvent>,
-) -> Result<StatusCode, Refusal> {
+) -> Result<StatusCode, ApiError> {
     let (infra_env, cluster) = (told.infra_env_id, told.cluster_id);
     let hosts = told.host_id.into_iter().collect();
     caller.require(&inventory, &Named { infra_env, cluster, hosts }).await?;

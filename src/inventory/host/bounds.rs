@@ -3,17 +3,18 @@
 use axum::http::StatusCode;
 
 use super::record::{Findings, HostRecord};
+use crate::api_error::ApiError;
+use crate::inventory::HostLimits;
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::store::{Bound, Change, Kind};
-use crate::inventory::{HostLimits, Refusal};
 
-fn too_large(reason: String) -> Refusal {
+fn too_large(reason: String) -> ApiError {
     // Agents retry registrations and drop reports that are refused with this status.
-    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, reason)
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, reason)
 }
 
 /// Refuses a report with more bytes than one may have.
-pub(super) fn check_report(kind: &str, report: &str, limits: &HostLimits) -> Result<(), Refusal> {
+pub(super) fn check_report(kind: &str, report: &str, limits: &HostLimits) -> Result<(), ApiError> {
     if report.len() <= limits.bytes_per_report {
         return Ok(());
     }
@@ -21,7 +22,7 @@ pub(super) fn check_report(kind: &str, report: &str, limits: &HostLimits) -> Res
 }
 
 /// Refuses a change after which more is kept of the reports of a host than may be, and more than before.
-pub(super) fn check_reports(host: &HostRecord, before: usize, limits: &HostLimits) -> Result<(), Refusal> {
+pub(super) fn check_reports(host: &HostRecord, before: usize, limits: &HostLimits) -> Result<(), ApiError> {
     let (len, most) = (len_of_reports(host), limits.bytes_per_host());
     if len <= most || len <= before {
         return Ok(());

@@ -14,20 +14,21 @@ use super::model::{DiskChoice, DiskFormatting, DiskRole, HostUpdateParams, NodeL
 use super::record::{HostRecord, InstallationDisk};
 use super::refresh::refresh;
 use super::validation::check_host_name;
+use crate::api_error::ApiError;
 use crate::inventory::event::Severity;
-use crate::inventory::{Refusal, Secret, Settings};
+use crate::inventory::{Secret, Settings};
 
 impl HostUpdateParams {
     /// Refuses what no host could be changed to.
-    pub(super) fn check(&self) -> Result<(), Refusal> {
+    pub(super) fn check(&self) -> Result<(), ApiError> {
         if let Some(name) = &self.host_name {
-            check_host_name(name).map_err(Refusal::bad)?;
+            check_host_name(name).map_err(ApiError::bad)?;
         }
         for label in self.node_labels.iter().flatten() {
             check_label(label)?;
         }
         if self.fencing_credentials.is_some() {
-            return Err(Refusal::bad(
+            return Err(ApiError::bad(
                 "Clusters with fencing are not supported, and fencing_credentials with them",
             ));
         }
@@ -40,7 +41,7 @@ impl HostUpdateParams {
         host: &mut HostRecord,
         settings: &Settings,
         journal: &mut Journal,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ApiError> {
         self.check_state(host)?;
         if let Some(role) = self.host_role {
             host.role = role.into();
@@ -74,7 +75,7 @@ impl HostUpdateParams {
     }
 
     /// What decides the installation cannot change under it.
-    fn check_state(&self, host: &HostRecord) -> Result<(), Refusal> {
+    fn check_state(&self, host: &HostRecord) -> Result<(), ApiError> {
         let decisive = [
             ("role", self.host_role.is_some()),
             ("hostname", self.host_name.is_some()),
@@ -83,7 +84,7 @@ impl HostUpdateParams {
             ("machine config pool", self.machine_config_pool_name.is_some()),
         ];
         match decisive.into_iter().find(|(_, given)| *given) {
-            Some((what, _)) if !host.status.lets_choose() => Err(Refusal::conflict(format!(
+            Some((what, _)) if !host.status.lets_choose() => Err(ApiError::conflict(format!(
                 "Host {} is in state {}, where its {what} cannot be changed",
                 host.id, host.status
             ))),
@@ -93,25 +94,25 @@ impl HostUpdateParams {
 }
 
 /// The inventory report of a host; an empty one if it has sent none.
-pub(super) fn machine_of(host: &HostRecord) -> Result<Machine, Refusal> {
+pub(super) fn machine_of(host: &HostRecord) -> Result<Machine, ApiError> {
     if host.findings.inventory.is_empty() {
         return Ok(Machine::default());
     }
     serde_json::from_str(&host.findings.inventory).map_err(|error| {
         tracing::error!(host = %host.id, %error, "a stored inventory is damaged");
-        Refusal::internal(format!("the inventory of host {} is damaged", host.id))
+        ApiError::internal(format!("the inventory of host {} is damaged", host.id))
     })
 }
 
-fn chosen_disk(host: &HostRecord, disks: &[DiskChoice]) -> Result<Option<InstallationDisk>, Refusal> {
+fn chosen_disk(host: &HostRecord, disks: &[DiskChoice]) -> Result<Option<InstallationDisk>, ApiError> {
     let mut chosen = disks.iter().filter(|disk| disk.role == Some(DiskRole::Install));
     let Some(first) = chosen.next() else { return Ok(None) };
     if chosen.next().is_some() {
-        return Err(Refusal::conflict(format!("Host {} is installed on one disk, not on several", host.id)));
+        return Err(ApiError::conflict(format!("Host {} is installed on one disk, not on several", host.id)));
     }
     let machine = machine_of(host)?;
     let disk = machine.eligible_disks().find(|disk| disk.is_named(&first.id)).ok_or_else(|| {
-        Refusal::conflict(format!(
+        ApiError::conflict(format!(
             "Requested installation disk {:?} is not part of the host's valid disks",
             first.id
         ))
@@ -119,11 +120,11 @@ fn chosen_disk(host: &HostRecord, disks: &[DiskChoice]) -> Result<Option<Install
     Ok(Some(disk.as_installation_disk()))
 }
 
-fn skip_formatting(host: &mut HostRecord, disks: &[DiskFormatting]) -> Result<(), Refusal> {
+fn skip_formatting(host: &mut HostRecord, disks: &[DiskFormatting]) -> Result<(), ApiError> {
     let machine = machine_of(host)?;
     let known: BTreeSet<_> = machine.disks.iter().map(Disk::identity).collect();
     if let Some(unknown) = disks.iter().find(|disk| !known.contains(&disk.disk_id)) {
-        return Err(Refusal::bad(format!(
+        return Err(ApiError::bad(format!(
             "Disk {:?} is not in the inventory of host {}",
             unknown.disk_id, host.id
         )));
@@ -150,7 +151,7 @@ static LABEL: LazyLock<[Regex; 2]> = LazyLock::new(|| {
 });
 
 /// Labels are those of Kubernetes: a name of 63 characters, maybe after a domain, and a value like a name, or none.
-fn check_label(label: &NodeLabel) -> Result<(), Refusal> {
+fn check_label(label: &NodeLabel) -> Result<(), ApiError> {
     let [name_form, domain_form] = &*LABEL;
     let (domain, name) = match label.key.split_once('/') {
         Some((domain, name)) => (Some(domain), name),
@@ -158,10 +159,10 @@ fn check_label(label: &NodeLabel) -> Result<(), Refusal> {
     };
     let domain_holds = domain.is_none_or(|domain| domain.len() <= 253 && domain_form.is_match(domain));
     if !domain_holds || !name_form.is_match(name) {
-        return Err(Refusal::bad(format!("{:?} cannot be the key of a node label", label.key)));
+        return Err(ApiError::bad(format!("{:?} cannot be the key of a node label", label.key)));
     }
     if !label.value.is_empty() && !name_form.is_match(&label.value) {
-        return Err(Refusal::bad(format!("{:?} cannot be the value of a node label", label.value)));
+        return Err(ApiError::bad(format!("{:?} cannot be the value of a node label", label.value)));
     }
     Ok(())
 }
@@ -174,7 +175,7 @@ static ARGUMENT: LazyLock<Regex> =
 const MOST_ARGUMENTS: usize = 65_535;
 
 /// Refuses arguments that the installer does not take.
-pub(super) fn check_installer_args(args: &[String]) -> Result<(), Refusal> {
+pub(super) fn check_installer_args(args: &[String]) -> Result<(), ApiError> {
     const FLAGS: [&str; 9] = [
         "--append-karg",
         "--delete-karg",
@@ -189,16 +190,16 @@ pub(super) fn check_installer_args(args: &[String]) -> Result<(), Refusal> {
     for arg in args {
         if arg.starts_with('-') && !FLAGS.contains(&arg.as_str()) {
             let flags = FLAGS.join(" ");
-            return Err(Refusal::bad(format!(
+            return Err(ApiError::bad(format!(
                 "found unexpected flag {arg} for installer - allowed flags are [{flags}]"
             )));
         }
         if !ARGUMENT.is_match(arg) {
-            return Err(Refusal::bad(format!("found unexpected chars in value {arg:?} for installer")));
+            return Err(ApiError::bad(format!("found unexpected chars in value {arg:?} for installer")));
         }
     }
     if args.iter().map(String::len).sum::<usize>() > MOST_ARGUMENTS {
-        return Err(Refusal::bad(format!(
+        return Err(ApiError::bad(format!(
             "arguments of the installer have more than {MOST_ARGUMENTS} characters"
         )));
     }
@@ -213,8 +214,8 @@ pub(super) fn keep_installer_args(host: &mut HostRecord, args: &[String], journa
 }
 
 /// Refuses what cannot be laid over an Ignition config.
-pub(super) fn check_ignition_override(config: &str) -> Result<(), Refusal> {
-    let fault = |reason: String| Refusal::bad(format!("error parsing ignition: {reason}"));
+pub(super) fn check_ignition_override(config: &str) -> Result<(), ApiError> {
+    let fault = |reason: String| ApiError::bad(format!("error parsing ignition: {reason}"));
     let parsed = Document::parse(config.as_bytes()).map_err(|error| fault(error.to_string()))?;
     let spec = parsed.document.spec().to_string();
     if !matches!(spec.as_str(), "3.1.0" | "3.2.0") {

@@ -6,15 +6,19 @@ use super::journal::Journal;
 use super::key::HostKey;
 use super::membership::leave;
 use super::record::{Choices, Findings, HostRecord};
+use crate::api_error::ApiError;
 use crate::inventory::cluster::{ClusterKind, ClusterRecord, ClusterStatus};
 use crate::inventory::event::Severity;
 use crate::inventory::id::{ClusterId, HostId, InfraEnvId};
 use crate::inventory::infra_env::InfraEnvRecord;
 use crate::inventory::store::{Change, Filter, Kind, Record, Records, Stored};
-use crate::inventory::{Inventory, Refusal, Secret};
+use crate::inventory::{Inventory, Secret};
 
 /// The cluster of an id, if it is there.
-pub(super) async fn find_cluster(records: &Records, id: ClusterId) -> Result<Option<ClusterRecord>, Refusal> {
+pub(super) async fn find_cluster(
+    records: &Records,
+    id: ClusterId,
+) -> Result<Option<ClusterRecord>, ApiError> {
     let found = records.find::<ClusterRecord>(None, id.0).await?;
     Ok(found.map(|cluster| cluster.record).filter(|cluster| !cluster.is_deleted()))
 }
@@ -31,10 +35,10 @@ pub(super) fn takes_hosts(cluster: &ClusterRecord) -> bool {
 }
 
 /// Why a cluster takes no hosts.
-pub(super) fn takes_none(cluster: &ClusterRecord) -> Refusal {
+pub(super) fn takes_none(cluster: &ClusterRecord) -> ApiError {
     let status = serde_json::to_value(cluster.status).unwrap_or_default();
     let status = status.as_str().unwrap_or_default();
-    Refusal::conflict(format!("Cluster {} is in state {status} and takes no hosts", cluster.id))
+    ApiError::conflict(format!("Cluster {} is in state {status} and takes no hosts", cluster.id))
 }
 
 /// Whether a cluster was there before its hosts.
@@ -53,7 +57,7 @@ pub(crate) async fn find_in_cluster(
     cluster: ClusterId,
     host_id: HostId,
     infra_env: Option<InfraEnvId>,
-) -> Result<HostRecord, Refusal> {
+) -> Result<HostRecord, ApiError> {
     let host = if let Some(infra_env_id) = infra_env {
         Some(HostKey { infra_env_id, host_id }.find(inventory.records()).await?.record)
     } else {
@@ -62,18 +66,18 @@ pub(crate) async fn find_in_cluster(
         std::pin::pin!(found).try_next().await?.map(|host| host.record)
     };
     let host = host.ok_or_else(|| {
-        Refusal::not_found(format!("failed to get host {host_id} in cluster {cluster}: record not found"))
+        ApiError::not_found(format!("failed to get host {host_id} in cluster {cluster}: record not found"))
     })?;
     require_part_of(cluster, &host)?;
     Ok(host)
 }
 
 /// Refuses a host of another cluster, or of none.
-pub(super) fn require_part_of(cluster: ClusterId, host: &HostRecord) -> Result<(), Refusal> {
+pub(super) fn require_part_of(cluster: ClusterId, host: &HostRecord) -> Result<(), ApiError> {
     if host.cluster_id == Some(cluster) {
         return Ok(());
     }
-    Err(Refusal::conflict(format!("Host {} is not part of cluster {cluster}", host.id)))
+    Err(ApiError::conflict(format!("Host {} is not part of cluster {cluster}", host.id)))
 }
 
 /// A cluster goes: hosts of an infra-env that is its own go with it, others only leave it.
@@ -87,7 +91,7 @@ pub(crate) async fn release_hosts(
     records: &Records,
     change: &mut Change,
     cluster: ClusterId,
-) -> Result<(), Refusal> {
+) -> Result<(), ApiError> {
     for Stored { record: mut host, generation, .. } in
         records.list::<HostRecord>(Filter::all(Kind::Host).of_cluster(cluster.0)).await?
     {

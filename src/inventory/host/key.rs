@@ -5,10 +5,11 @@ use utoipa::IntoParams;
 use super::bounds::require_room;
 use super::journal::Journal;
 use super::record::HostRecord;
+use crate::api_error::ApiError;
+use crate::inventory::Inventory;
 use crate::inventory::id::{HostId, InfraEnvId};
 use crate::inventory::request::RequestId;
 use crate::inventory::store::{Change, Records, Stored};
-use crate::inventory::{Inventory, Refusal};
 
 /// The key of a host. Its id alone is not enough: the same machine may be a host of several infra-envs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoParams)]
@@ -24,18 +25,18 @@ pub(crate) struct HostKey {
 
 impl HostKey {
     /// The host that is there, also if it is deleted.
-    pub(super) async fn find_any(self, records: &Records) -> Result<Option<Stored<HostRecord>>, Refusal> {
+    pub(super) async fn find_any(self, records: &Records) -> Result<Option<Stored<HostRecord>>, ApiError> {
         Ok(records.find(Some(self.infra_env_id.0), self.host_id.0).await?)
     }
 
     /// The host that is there.
-    pub(super) async fn find(self, records: &Records) -> Result<Stored<HostRecord>, Refusal> {
+    pub(super) async fn find(self, records: &Records) -> Result<Stored<HostRecord>, ApiError> {
         let found = self.find_any(records).await?.filter(|host| host.record.deleted_at.is_none());
         found.ok_or_else(|| {
             let Self { infra_env_id, host_id } = self;
             let reason =
                 format!("failed to get host {host_id} in infra_env {infra_env_id}: record not found");
-            Refusal::not_found(reason)
+            ApiError::not_found(reason)
         })
     }
 
@@ -44,8 +45,8 @@ impl HostKey {
         self,
         inventory: &Inventory,
         request: RequestId,
-        step: impl Fn(&mut HostRecord, &mut Journal) -> Result<T, Refusal> + Send + Sync,
-    ) -> Result<(HostRecord, T), Refusal> {
+        step: impl Fn(&mut HostRecord, &mut Journal) -> Result<T, ApiError> + Send + Sync,
+    ) -> Result<(HostRecord, T), ApiError> {
         let records = inventory.records();
         records
             .change(|| async {

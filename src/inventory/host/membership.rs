@@ -6,6 +6,7 @@ use super::key::HostKey;
 use super::record::{Choices, Findings, HostRecord, Logs, Progress};
 use super::stage::HostRole;
 use super::status::{HostKind, HostStatus};
+use crate::api_error::ApiError;
 use crate::images::ReleaseArchitecture;
 use crate::inventory::cluster::ClusterRecord;
 use crate::inventory::event::{Event, Severity};
@@ -13,7 +14,7 @@ use crate::inventory::id::ClusterId;
 use crate::inventory::infra_env::InfraEnvRecord;
 use crate::inventory::request::RequestId;
 use crate::inventory::store::{Change, Records, Stored};
-use crate::inventory::{Inventory, Refusal, logs};
+use crate::inventory::{Inventory, logs};
 
 /// A host and a cluster that somebody brings together.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +26,7 @@ pub(super) struct Binding {
 
 impl Binding {
     /// Makes the host part of the cluster, as soon as its agent registers again.
-    pub(super) async fn bind(self, inventory: &Inventory) -> Result<HostRecord, Refusal> {
+    pub(super) async fn bind(self, inventory: &Inventory) -> Result<HostRecord, ApiError> {
         let records = inventory.records();
         let bound = records.change(|| self.attempt(records)).await;
         if let Err(refusal) = &bound
@@ -40,15 +41,18 @@ impl Binding {
         bound
     }
 
-    async fn attempt(self, records: &Records) -> Result<(Change, HostRecord), Refusal> {
+    async fn attempt(self, records: &Records) -> Result<(Change, HostRecord), ApiError> {
         let mut change = Change::new();
         let Stored { record: mut host, generation, .. } = self.place.find(records).await?;
         if let Some(cluster) = host.cluster_id {
-            return Err(Refusal::conflict(format!("Host {} is already bound to cluster {cluster}", host.id)));
+            return Err(ApiError::conflict(format!(
+                "Host {} is already bound to cluster {cluster}",
+                host.id
+            )));
         }
         let cluster = find_cluster(records, self.cluster).await?;
         let cluster =
-            cluster.ok_or_else(|| Refusal::bad(format!("Cluster ID {} does not exist", self.cluster)))?;
+            cluster.ok_or_else(|| ApiError::bad(format!("Cluster ID {} does not exist", self.cluster)))?;
         self.check_architecture(records, &cluster).await?;
         if !takes_hosts(&cluster) {
             return Err(takes_none(&cluster));
@@ -56,7 +60,7 @@ impl Binding {
         if host.status != HostStatus::KnownUnbound {
             let reason =
                 format!("Host {} is in state {}, not {}", host.id, host.status, HostStatus::KnownUnbound);
-            return Err(Refusal::conflict(reason));
+            return Err(ApiError::conflict(reason));
         }
         change.require(&cluster);
         let mut journal = Journal::of(self.request);
@@ -66,14 +70,14 @@ impl Binding {
         Ok((change, host))
     }
 
-    async fn check_architecture(self, records: &Records, cluster: &ClusterRecord) -> Result<(), Refusal> {
+    async fn check_architecture(self, records: &Records, cluster: &ClusterRecord) -> Result<(), ApiError> {
         let infra_env = records.find::<InfraEnvRecord>(None, self.place.infra_env_id.0).await?;
         let own = infra_env.map(|infra_env| infra_env.record.cpu_architecture);
         match (own, cluster.cpu_architecture) {
             (Some(own), Some(ReleaseArchitecture::One(wanted))) if own != wanted => {
                 let reason =
                     format!("InfraEnv's CPU architecture ({own}) doesn't match Cluster's ({wanted})");
-                Err(Refusal::bad(reason))
+                Err(ApiError::bad(reason))
             }
             _ => Ok(()),
         }
@@ -103,7 +107,7 @@ pub(super) async fn unbind(
     inventory: &Inventory,
     place: HostKey,
     request: RequestId,
-) -> Result<HostRecord, Refusal> {
+) -> Result<HostRecord, ApiError> {
     let records = inventory.records();
     let unbound = records
         .change(|| async {
@@ -131,18 +135,18 @@ pub(super) async fn unbind(
     Ok(host)
 }
 
-async fn check_unbind(records: &Records, host: &HostRecord) -> Result<(), Refusal> {
+async fn check_unbind(records: &Records, host: &HostRecord) -> Result<(), ApiError> {
     if host.cluster_id.is_none() {
-        return Err(Refusal::conflict(format!("Host {} is already unbound", host.id)));
+        return Err(ApiError::conflict(format!("Host {} is already unbound", host.id)));
     }
     let infra_env = records.find::<InfraEnvRecord>(None, host.infra_env_id.0).await?;
     if let Some(cluster) = infra_env.and_then(|infra_env| infra_env.record.cluster_id) {
         let reason =
             format!("InfraEnv {} is bound to cluster {cluster}, and its hosts with it", host.infra_env_id);
-        return Err(Refusal::conflict(reason));
+        return Err(ApiError::conflict(reason));
     }
     if host.status.is_installing() || when_it_leaves(host.status).is_none() {
-        return Err(Refusal::conflict(format!(
+        return Err(ApiError::conflict(format!(
             "Host {} cannot be unbound in state {}",
             host.id, host.status
         )));

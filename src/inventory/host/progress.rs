@@ -7,23 +7,24 @@ use super::model::HostProgressParams;
 use super::record::HostRecord;
 use super::stage::{HostStage, LogsState, stages_of};
 use super::status::HostStatus;
+use crate::api_error::ApiError;
+use crate::inventory::Inventory;
 use crate::inventory::event::Severity;
 use crate::inventory::id::{ClusterId, HostId, InfraEnvId};
 use crate::inventory::request::RequestId;
-use crate::inventory::{Inventory, Refusal};
 
 /// Keeps what the installer says.
 pub(super) fn keep_progress(
     host: &mut HostRecord,
     said: &HostProgressParams,
     journal: &mut Journal,
-) -> Result<(), Refusal> {
+) -> Result<(), ApiError> {
     if host.cluster_id.is_none() {
-        return Err(Refusal::bad(format!("Host {} belongs to no cluster", host.id)));
+        return Err(ApiError::bad(format!("Host {} belongs to no cluster", host.id)));
     }
     let info = said.progress_info.as_deref().unwrap_or_default();
     let Some(stage) = said.current_stage.map(|stage| last_if_it_joins(host, stage)) else {
-        return Err(Refusal::bad("current_stage is missing"));
+        return Err(ApiError::bad("current_stage is missing"));
     };
     if host.progress.stage == Some(stage) {
         if host.progress.info != info {
@@ -36,7 +37,7 @@ pub(super) fn keep_progress(
         host.status,
         HostStatus::Installing | HostStatus::InstallingInProgress | HostStatus::InstallingPendingUserAction
     ) {
-        return Err(Refusal::conflict(format!(
+        return Err(ApiError::conflict(format!(
             "Host {} cannot make progress in state {}",
             host.id, host.status
         )));
@@ -59,18 +60,18 @@ fn enter_stage(
     stage: HostStage,
     info: &str,
     journal: &mut Journal,
-) -> Result<(), Refusal> {
+) -> Result<(), ApiError> {
     let stages = stages_of(host);
     let index = |stage: HostStage| stages.iter().position(|one| *one == stage);
     let last_of_joining = host.joins() && stage == HostStage::Done;
     let place = if last_of_joining { stages.len().checked_sub(1) } else { index(stage) };
     let place = place.ok_or_else(|| {
-        Refusal::conflict(format!("Stage {stage} is none of host {} with role {}", host.id, host.role))
+        ApiError::conflict(format!("Stage {stage} is none of host {} with role {}", host.id, host.role))
     })?;
     if let Some(before) = host.progress.stage
         && index(before).is_some_and(|before| before > place)
     {
-        return Err(Refusal::conflict(format!(
+        return Err(ApiError::conflict(format!(
             "Stage {stage} comes before stage {before}, which host {} is in",
             host.id
         )));
@@ -104,7 +105,7 @@ pub(crate) async fn note_logs(
     cluster: ClusterId,
     (infra_env_id, host_id): (InfraEnvId, HostId),
     request: RequestId,
-) -> Result<(), Refusal> {
+) -> Result<(), ApiError> {
     let note = |host: &mut HostRecord, journal: &mut Journal| {
         require_part_of(cluster, host)?;
         host.logs.collected_at = journal.millis();

@@ -9,8 +9,9 @@ use super::journal::Journal;
 use super::record::HostRecord;
 use super::status::HostStatus;
 use super::validation::{blocking, has_media, has_minimum_hardware, is_connected};
+use crate::api_error::ApiError;
 use crate::inventory::store::{Change, Records, Stored};
-use crate::inventory::{Inventory, Refusal, Settings};
+use crate::inventory::{Inventory, Settings};
 
 /// The four states, for hosts of the pool and for hosts of a cluster.
 struct States {
@@ -85,7 +86,7 @@ fn is_overdue(host: &HostRecord, settings: &Settings, journal: &Journal) -> bool
 pub(super) async fn up_to_date(
     inventory: &Inventory,
     host: HostRecord,
-) -> Result<Option<HostRecord>, Refusal> {
+) -> Result<Option<HostRecord>, ApiError> {
     let mut journal = Journal::of_time();
     if !is_overdue(&host, inventory.settings(), &journal) {
         return Ok(Some(host));
@@ -102,7 +103,7 @@ pub(super) async fn up_to_date(
 }
 
 /// Moves a host that was silent, unless it is heard of just now. Nothing if it is deleted just now.
-async fn move_overdue(inventory: &Inventory, host: &HostRecord) -> Result<Option<HostRecord>, Refusal> {
+async fn move_overdue(inventory: &Inventory, host: &HostRecord) -> Result<Option<HostRecord>, ApiError> {
     let records: &Records = inventory.records();
     records
         .change(|| async {

@@ -11,13 +11,14 @@ use super::record::{Choices, Findings, HostRecord, Logs, Progress};
 use super::refresh::WAITING_FOR_INVENTORY;
 use super::stage::{HostRole, HostStage};
 use super::status::{HostKind, HostStatus};
+use crate::api_error::ApiError;
 use crate::images::ImageType;
+use crate::inventory::Inventory;
 use crate::inventory::cluster::ClusterRecord;
 use crate::inventory::event::{Event, Severity};
 use crate::inventory::infra_env::InfraEnvRecord;
 use crate::inventory::request::RequestId;
 use crate::inventory::store::{Change, Records, Stored};
-use crate::inventory::{Inventory, Refusal};
 
 /// Who registers.
 #[derive(Clone, Debug)]
@@ -29,7 +30,7 @@ pub(super) struct Registration {
 
 impl Registration {
     /// Registers.
-    pub(super) async fn register(&self, inventory: &Inventory) -> Result<HostRecord, Refusal> {
+    pub(super) async fn register(&self, inventory: &Inventory) -> Result<HostRecord, ApiError> {
         let records = inventory.records();
         let registered = records.change(|| self.attempt(inventory)).await;
         if let Err(refusal) = &registered
@@ -43,13 +44,13 @@ impl Registration {
         registered
     }
 
-    async fn attempt(&self, inventory: &Inventory) -> Result<(Change, HostRecord), Refusal> {
+    async fn attempt(&self, inventory: &Inventory) -> Result<(Change, HostRecord), ApiError> {
         let records = inventory.records();
         let mut change = Change::new();
         let infra_env = records.find::<InfraEnvRecord>(None, self.place.infra_env_id.0).await?;
-        let infra_env = infra_env.ok_or_else(|| Refusal::not_found("record not found"))?.record;
+        let infra_env = infra_env.ok_or_else(|| ApiError::not_found("record not found"))?.record;
         if infra_env.image.image_type == ImageType::Disconnected {
-            return Err(Refusal::bad("Hosts of a disconnected ISO do not register"));
+            return Err(ApiError::bad("Hosts of a disconnected ISO do not register"));
         }
         // Whoever deletes the infra-env has to see the host.
         change.require(&infra_env);
@@ -82,7 +83,7 @@ impl Registration {
     }
 
     /// A host that nobody knows yet.
-    fn newcomer(&self, cluster: Option<&ClusterRecord>, journal: &Journal) -> Result<HostRecord, Refusal> {
+    fn newcomer(&self, cluster: Option<&ClusterRecord>, journal: &Journal) -> Result<HostRecord, ApiError> {
         if let Some(cluster) = cluster.filter(|cluster| !takes_hosts(cluster)) {
             return Err(takes_none(cluster));
         }
@@ -127,7 +128,7 @@ impl Registration {
         infra_env: &InfraEnvRecord,
         host: &mut HostRecord,
         journal: &mut Journal,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ApiError> {
         use HostStatus as S;
         let left_image = host.progress.stage == Some(HostStage::Rebooting)
             || (host.joins() && host.progress.stage == Some(HostStage::Done));
@@ -145,7 +146,7 @@ impl Registration {
             | S::PendingForInput
             | S::Resetting => start_anew(host, S::Discovering, journal),
             S::InstallingPendingUserAction if left_image => {
-                return Err(Refusal::bad(boot_order(host)?));
+                return Err(ApiError::bad(boot_order(host)?));
             }
             S::InstallingInProgress | S::AddedToExistingCluster if left_image => {
                 let info = boot_order(host)?;
@@ -156,7 +157,7 @@ impl Registration {
             }
             S::Error => {}
             S::Installed => {
-                return Err(Refusal::conflict(format!(
+                return Err(ApiError::conflict(format!(
                     "Host {} is part of an installed cluster and booted the discovery image: its boot order has to be \
                      changed, so that it boots from its disk",
                     host.id
@@ -166,7 +167,7 @@ impl Registration {
                 start_anew(host, S::DiscoveringUnbound, journal);
             }
             status => {
-                return Err(Refusal::bad(format!("Host {} cannot register in state {status}", host.id)));
+                return Err(ApiError::bad(format!("Host {} cannot register in state {status}", host.id)));
             }
         }
         host.agent_version.clone_from(&self.agent_version);
@@ -194,12 +195,12 @@ fn start_anew(host: &mut HostRecord, status: HostStatus, journal: &mut Journal) 
 }
 
 /// Asks for a boot from the installation disk, and names the disk as the host's own console does.
-fn boot_order(host: &HostRecord) -> Result<String, Refusal> {
+fn boot_order(host: &HostRecord) -> Result<String, ApiError> {
     let machine = machine_of(host)?;
     let chosen = host.choices.installation_disk.as_ref();
     let disk = chosen.and_then(|chosen| machine.disks.iter().find(|disk| disk.is_named(&chosen.id)));
     let Some(disk) = disk else {
-        return Err(Refusal::bad(format!("Host {} has no installation disk in its inventory", host.id)));
+        return Err(ApiError::bad(format!("Host {} has no installation disk in its inventory", host.id)));
     };
     let name = format!("({}, {})", disk.name, disk.identity());
     let parts = [disk.model.as_str(), &disk.serial, &name];
@@ -212,8 +213,11 @@ fn boot_order(host: &HostRecord) -> Result<String, Refusal> {
 }
 
 /// The cluster of an infra-env that has one.
-async fn cluster_of(records: &Records, infra_env: &InfraEnvRecord) -> Result<Option<ClusterRecord>, Refusal> {
+async fn cluster_of(
+    records: &Records,
+    infra_env: &InfraEnvRecord,
+) -> Result<Option<ClusterRecord>, ApiError> {
     let Some(id) = infra_env.cluster_id else { return Ok(None) };
     let found = find_cluster(records, id).await?;
-    found.map(Some).ok_or_else(|| Refusal::not_found(format!("Cluster ID {id} does not exist")))
+    found.map(Some).ok_or_else(|| ApiError::not_found(format!("Cluster ID {id} does not exist")))
 }

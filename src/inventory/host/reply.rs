@@ -16,8 +16,9 @@ use super::reported::{
 use super::status::{HostStatus, MediaStatus};
 use super::steps::{StepReply, StepType};
 use super::validation::{MEDIA_DISCONNECTED, of_machine};
+use crate::api_error::ApiError;
 use crate::inventory::event::Severity;
-use crate::inventory::{HostLimits, Refusal, Settings};
+use crate::inventory::{HostLimits, Settings};
 
 /// The exit code of a step whose agent cannot read what it booted from.
 const MEDIA_LOST: i64 = 256;
@@ -65,7 +66,7 @@ pub(super) enum Kept {
 
 impl Finding {
     /// Reads a reply.
-    pub(super) fn read(reply: &StepReply, limits: &HostLimits) -> Result<Self, Refusal> {
+    pub(super) fn read(reply: &StepReply, limits: &HostLimits) -> Result<Self, ApiError> {
         let output = reply.output.as_deref().unwrap_or_default();
         let exit_code = reply.exit_code.unwrap_or_default();
         let Some(kind) = reply.step_type else { return Ok(Self::Nothing) };
@@ -90,7 +91,7 @@ impl Finding {
         }
     }
 
-    fn read_success(kind: StepType, output: &str) -> Result<Self, Refusal> {
+    fn read_success(kind: StepType, output: &str) -> Result<Self, ApiError> {
         let name = kind.as_str();
         match kind {
             StepType::Inventory => Ok(Self::Machine(Box::new(read(name, output)?))),
@@ -113,7 +114,7 @@ impl Finding {
         host: &mut HostRecord,
         settings: &Settings,
         journal: &mut Journal,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ApiError> {
         let before = len_of_reports(host);
         match self {
             Self::Machine(machine) => keep_machine(host, machine)?,
@@ -136,11 +137,11 @@ impl Finding {
 }
 
 /// Reads a report that is kept as it is, without what nobody knows.
-fn text<T: DeserializeOwned + Serialize>(kept: Kept, name: &str, output: &str) -> Result<Finding, Refusal> {
+fn text<T: DeserializeOwned + Serialize>(kept: Kept, name: &str, output: &str) -> Result<Finding, ApiError> {
     Ok(Finding::Text(kept, write(&read::<T>(name, output)?)))
 }
 
-fn keep_machine(host: &mut HostRecord, machine: &Machine) -> Result<(), Refusal> {
+fn keep_machine(host: &mut HostRecord, machine: &Machine) -> Result<(), ApiError> {
     let status = host.status;
     if matches!(status, HostStatus::Binding | HostStatus::Unbinding | HostStatus::UnbindingPendingUserAction)
     {
@@ -153,7 +154,7 @@ fn keep_machine(host: &mut HostRecord, machine: &Machine) -> Result<(), Refusal>
     );
     let counts = status.is_in_pool() || status.is_before_installation() || is_preparing;
     if !counts && status != HostStatus::InstallingInProgress {
-        return Err(Refusal::conflict(format!("Host {} takes no inventory in state {status}", host.id)));
+        return Err(ApiError::conflict(format!("Host {} takes no inventory in state {status}", host.id)));
     }
     let mut machine = machine.clone();
     machine.judge();

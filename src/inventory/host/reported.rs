@@ -9,17 +9,17 @@ use std::marker::PhantomData;
 use serde::de::{DeserializeOwned, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::inventory::Refusal;
+use crate::api_error::ApiError;
 
 /// What a list in a report may have at most. An item may be two bytes of JSON and hundreds in memory.
 const MOST_ITEMS: usize = 16 << 10;
 
 /// Reads a report.
-pub(super) fn read<T: DeserializeOwned>(what: &str, report: &str) -> Result<T, Refusal> {
+pub(super) fn read<T: DeserializeOwned>(what: &str, report: &str) -> Result<T, ApiError> {
     if has_nul(report) {
-        return Err(Refusal::bad(format!("{what}: a text must not have a NUL")));
+        return Err(ApiError::bad(format!("{what}: a text must not have a NUL")));
     }
-    serde_json::from_str(report).map_err(|error| Refusal::bad(format!("{what}: {error}")))
+    serde_json::from_str(report).map_err(|error| ApiError::bad(format!("{what}: {error}")))
 }
 
 /// Whether a text of JSON has a NUL, which can only be there with an escape.

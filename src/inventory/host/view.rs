@@ -9,9 +9,10 @@ use super::record::HostRecord;
 use super::refresh::up_to_date;
 use super::stage::stages_of;
 use super::validation;
+use crate::api_error::ApiError;
 use crate::inventory::id::ClusterId;
 use crate::inventory::store::{Filter, Kind};
-use crate::inventory::{Inventory, Refusal, Settings};
+use crate::inventory::{Inventory, Settings};
 
 /// How much of what is not kept, and only follows from it, an answer shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,9 +102,9 @@ pub(crate) fn views(
     inventory: &Inventory,
     filter: Filter,
     shown: Shown,
-) -> BoxStream<'static, Result<Host, Refusal>> {
+) -> BoxStream<'static, Result<Host, ApiError>> {
     let inventory = inventory.clone();
-    let hosts = inventory.records().stream::<HostRecord>(filter).map_err(Refusal::from);
+    let hosts = inventory.records().stream::<HostRecord>(filter).map_err(ApiError::from);
     let views = hosts.try_filter_map(move |host| {
         let inventory = inventory.clone();
         async move {
@@ -119,6 +120,6 @@ pub(crate) fn views_of_cluster(
     inventory: &Inventory,
     cluster: ClusterId,
     shown: Shown,
-) -> BoxStream<'static, Result<Host, Refusal>> {
+) -> BoxStream<'static, Result<Host, ApiError>> {
     views(inventory, Filter::all(Kind::Host).of_cluster(cluster.0), shown)
 }

@@ -2,23 +2,24 @@
 
 use futures_util::TryStreamExt;
 
+use crate::api_error::ApiError;
+use crate::inventory::Inventory;
 use crate::inventory::host::{HostRecord, HostStage, HostStatus};
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::store::{Filter, Kind, Stored};
-use crate::inventory::{Inventory, Refusal};
 
 impl Inventory {
     /// Refuses to let a machine boot the discovery image that is installed, or whose system is on the disk already.
     ///
     /// A machine is known by one of its addresses. One that registered twice is let boot only if none of its hosts is
     /// beyond discovery.
-    pub(super) async fn require_discovery(&self, infra_env: InfraEnvId, mac: &str) -> Result<(), Refusal> {
+    pub(super) async fn require_discovery(&self, infra_env: InfraEnvId, mac: &str) -> Result<(), ApiError> {
         let mac = mac.to_ascii_lowercase().replace('-', ":");
         let has_mac = |host: &HostRecord| host.findings.inventory.to_ascii_lowercase().contains(&mac);
         let mut hosts = self.records().stream::<HostRecord>(Filter::all(Kind::Host).within(infra_env.0));
         while let Some(Stored { record: host, .. }) = hosts.try_next().await? {
             if is_beyond_discovery(&host) && has_mac(&host) {
-                return Err(Refusal::not_found(format!(
+                return Err(ApiError::not_found(format!(
                     "IPXE booting skipped. Host {} is in status {} and boots from its disk",
                     host.id,
                     host.status.as_str()

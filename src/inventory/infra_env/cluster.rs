@@ -1,18 +1,19 @@
 //! Whether an infra-env fits the cluster that its machines become part of.
 
 use super::record::ImageSource;
+use crate::api_error::ApiError;
 use crate::images::{CpuArchitecture, ImageType, ReleaseArchitecture, Version};
+use crate::inventory::Inventory;
 use crate::inventory::cluster::{ClusterKind, ClusterRecord, PlatformType};
 use crate::inventory::id::ClusterId;
 use crate::inventory::store::Stored;
-use crate::inventory::{Inventory, Refusal};
 
 impl Inventory {
     /// The cluster of an infra-env, if it has one that is still there.
     pub(super) async fn cluster_of_infra_env(
         &self,
         id: Option<ClusterId>,
-    ) -> Result<Option<ClusterRecord>, Refusal> {
+    ) -> Result<Option<ClusterRecord>, ApiError> {
         let Some(id) = id else { return Ok(None) };
         let stored: Option<Stored<ClusterRecord>> = self.records().find(None, id.0).await?;
         Ok(stored.map(|stored| stored.record).filter(|record| record.deleted_at.is_none()))
@@ -24,7 +25,7 @@ impl Inventory {
         cluster: &ClusterRecord,
         image: &ImageSource,
         architecture: CpuArchitecture,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ApiError> {
         self.check_architecture(cluster, architecture)?;
         if cluster.kind == ClusterKind::AddHostsCluster {
             return Ok(());
@@ -34,18 +35,18 @@ impl Inventory {
             && architecture == CpuArchitecture::S390x
             && !version.is_empty()
         {
-            return Err(Refusal::bad(format!(
+            return Err(ApiError::bad(format!(
                 "cannot use Minimal ISO because it's not compatible with the s390x architecture on version {version} \
                  of OpenShift"
             )));
         }
         if image.image_type == ImageType::Full && is_oracle_cloud(cluster) {
-            return Err(Refusal::bad(
+            return Err(ApiError::bad(
                 "cannot use Full ISO because it's not compatible with the platform oci",
             ));
         }
         match (Version::parse(version), first_version(architecture)) {
-            (Some(found), Some(first)) if found.minor() < first => Err(Refusal::bad(format!(
+            (Some(found), Some(first)) if found.minor() < first => Err(ApiError::bad(format!(
                 "cannot use {architecture} architecture because it's not compatible on version {version} of OpenShift"
             ))),
             _ => Ok(()),
@@ -56,7 +57,7 @@ impl Inventory {
         &self,
         cluster: &ClusterRecord,
         architecture: CpuArchitecture,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ApiError> {
         let fits = match cluster.cpu_architecture {
             None => true,
             Some(ReleaseArchitecture::One(one)) => one == architecture,
@@ -73,7 +74,7 @@ impl Inventory {
             return Ok(());
         }
         let of_cluster = cluster.cpu_architecture.map(ReleaseArchitecture::as_str).unwrap_or_default();
-        Err(Refusal::bad(format!(
+        Err(ApiError::bad(format!(
             "Specified CPU architecture ({architecture}) doesn't match the cluster ({of_cluster})"
         )))
     }

@@ -11,11 +11,12 @@ use super::model::PresignedUrl;
 use super::record::InfraEnvRecord;
 use super::rules::refused;
 use super::urls;
+use crate::api_error::ApiError;
 use crate::discovery::Inputs;
 use crate::images::{CpuArchitecture, ImageType};
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::time::Millis;
-use crate::inventory::{Inventory, Refusal, in_background};
+use crate::inventory::{Inventory, in_background};
 
 /// A file of an infra-env.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,19 +102,23 @@ impl Inventory {
     /// # Errors
     ///
     /// When there is no such infra-env or no config for this kind.
-    pub async fn discovery_ignition(&self, id: InfraEnvId, kind: Option<ImageType>) -> Result<File, Refusal> {
+    pub async fn discovery_ignition(
+        &self,
+        id: InfraEnvId,
+        kind: Option<ImageType>,
+    ) -> Result<File, ApiError> {
         let record = self.stored_infra_env(id).await?.record;
         let kind = match kind.unwrap_or(record.image.image_type) {
             ImageType::Full => DiscoveryImage::Full,
             ImageType::Minimal => DiscoveryImage::Minimal,
             ImageType::Disconnected if record.cluster_id.is_none() => {
-                return Err(Refusal::not_found(
+                return Err(ApiError::not_found(
                     "a disconnected image is made for a cluster, and the infra-env has none",
                 ));
             }
             ImageType::Disconnected => {
                 let reason = "configs of disconnected images are not made by this service yet";
-                return Err(Refusal::new(axum::http::StatusCode::NOT_IMPLEMENTED, reason));
+                return Err(ApiError::new(axum::http::StatusCode::NOT_IMPLEMENTED, reason));
             }
         };
         self.made_from(record, move |record, inputs, networks| {
@@ -128,7 +133,7 @@ impl Inventory {
     /// # Errors
     ///
     /// When there is no such infra-env.
-    pub async fn static_network_tar(&self, id: InfraEnvId) -> Result<File, Refusal> {
+    pub async fn static_network_tar(&self, id: InfraEnvId) -> Result<File, ApiError> {
         let record = self.stored_infra_env(id).await?.record;
         if record.image.static_network_config.is_empty() {
             return Ok(File::new("", Bytes::new(), &record));
@@ -145,7 +150,7 @@ impl Inventory {
     /// # Errors
     ///
     /// When there is no such infra-env.
-    pub async fn minimal_initrd(&self, id: InfraEnvId) -> Result<File, Refusal> {
+    pub async fn minimal_initrd(&self, id: InfraEnvId) -> Result<File, ApiError> {
         let record = self.stored_infra_env(id).await?.record;
         self.made_from(record, |record, inputs, networks| {
             let packed = inputs.initrd(networks).map_err(refused)?;
@@ -164,7 +169,7 @@ impl Inventory {
         id: InfraEnvId,
         kind: IpxeScript,
         mac: Option<&str>,
-    ) -> Result<File, Refusal> {
+    ) -> Result<File, ApiError> {
         let record = self.stored_infra_env(id).await?.record;
         if let Some(mac) = mac {
             self.require_discovery(id, mac).await?;
@@ -189,7 +194,7 @@ impl Inventory {
     /// # Errors
     ///
     /// When there is no such infra-env, or its live image is gone.
-    pub async fn image_url(&self, id: InfraEnvId) -> Result<PresignedUrl, Refusal> {
+    pub async fn image_url(&self, id: InfraEnvId) -> Result<PresignedUrl, ApiError> {
         let record = self.stored_infra_env(id).await?.record;
         self.os_image(&record.image.os_image, record.cpu_architecture).await?;
         Ok(PresignedUrl { url: urls::image(&record, self.settings()), expires_at: Millis(None) })
@@ -205,7 +210,7 @@ impl Inventory {
         id: InfraEnvId,
         file: FileName,
         script: Option<IpxeScript>,
-    ) -> Result<PresignedUrl, Refusal> {
+    ) -> Result<PresignedUrl, ApiError> {
         let record = self.stored_infra_env(id).await?.record;
         let url = urls::file(&record, file.as_str(), script.map(IpxeScript::as_str), self.settings());
         Ok(PresignedUrl { url, expires_at: Millis(None) })
@@ -215,8 +220,8 @@ impl Inventory {
     async fn made_from(
         &self,
         record: InfraEnvRecord,
-        make: impl FnOnce(&InfraEnvRecord, &Inputs, &Networks) -> Result<File, Refusal> + Send + 'static,
-    ) -> Result<File, Refusal> {
+        make: impl FnOnce(&InfraEnvRecord, &Inputs, &Networks) -> Result<File, ApiError> + Send + 'static,
+    ) -> Result<File, ApiError> {
         let inventory = self.clone();
         in_background(move |cancel| {
             let inputs = record.inputs(inventory.settings())?;

@@ -4,7 +4,7 @@ use ignition::discovery::masked_url;
 use ignition::network::check::Finding;
 
 use super::record::InfraEnvRecord;
-use crate::inventory::Refusal;
+use crate::api_error::ApiError;
 use crate::inventory::event::{Event, Severity};
 use crate::inventory::id::InfraEnvId;
 
@@ -14,7 +14,7 @@ pub(super) fn registered(record: &InfraEnvRecord) -> Event {
         .of_cluster(record.cluster_id)
 }
 
-pub(super) fn registration_failed(refusal: &Refusal) -> Event {
+pub(super) fn registration_failed(refusal: &ApiError) -> Event {
     let message = format!("Failed to register infra env. Error: {}", refusal.reason());
     Event::now("infra_env_registration_failed", Severity::Error, message)
 }
@@ -25,7 +25,7 @@ pub(super) fn deregistered(record: &InfraEnvRecord) -> Event {
         .of_cluster(record.cluster_id)
 }
 
-pub(super) fn deregister_failed(id: InfraEnvId, refusal: &Refusal) -> Event {
+pub(super) fn deregister_failed(id: InfraEnvId, refusal: &ApiError) -> Event {
     let message = format!("Failed to deregister infra env. Error: {}", refusal.reason());
     Event::now("infra_env_deregister_failed", Severity::Error, message).of_infra_env(id)
 }

@@ -8,12 +8,13 @@ use ignition::discovery::{
 
 use super::record::{ImageSource, InfraEnvRecord};
 use super::static_network;
+use crate::api_error::ApiError;
 use crate::discovery::Inputs;
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::rules::check_proxies;
-use crate::inventory::{Refusal, Secret, Settings};
+use crate::inventory::{Secret, Settings};
 
-impl From<InputError> for Refusal {
+impl From<InputError> for ApiError {
     fn from(error: InputError) -> Self {
         Self::bad(error.to_string())
     }
@@ -25,7 +26,7 @@ impl InfraEnvRecord {
     /// # Errors
     ///
     /// When a value is no good, which only happens to infra-envs that an older version of this program has let in.
-    pub fn inputs(&self, settings: &Settings) -> Result<Inputs, Refusal> {
+    pub fn inputs(&self, settings: &Settings) -> Result<Inputs, ApiError> {
         self.image.inputs(self.id, &self.url_token, settings)
     }
 }
@@ -37,7 +38,7 @@ impl ImageSource {
         id: InfraEnvId,
         token: &Secret,
         settings: &Settings,
-    ) -> Result<Inputs, Refusal> {
+    ) -> Result<Inputs, ApiError> {
         let version = self.openshift_version.clone();
         let delay = self.network_discovery_delay_seconds.and_then(|delay| u32::try_from(delay).ok());
         Ok(Inputs {
@@ -51,7 +52,7 @@ impl ImageSource {
         })
     }
 
-    fn infra_env(&self, id: InfraEnvId) -> Result<InfraEnv, Refusal> {
+    fn infra_env(&self, id: InfraEnvId) -> Result<InfraEnv, ApiError> {
         let id = DiscoveryId::parse(&id.to_string())?;
         let mut infra_env = InfraEnv::new(id, PullSecret::parse(self.pull_secret.reveal())?);
         infra_env.ssh_keys = SshKeys::parse(&self.ssh_authorized_key)?;

@@ -34,9 +34,10 @@ pub use record::{ImageSource, InfraEnvRecord};
 pub(crate) use routes::routes;
 pub(crate) use served::Served;
 
+use super::Inventory;
 use super::id::{ClusterId, InfraEnvId};
 use super::store::{Change, Filter, Kind, Stored};
-use super::{Inventory, Refusal};
+use crate::api_error::ApiError;
 use crate::images::{CpuArchitecture, OsImage};
 
 /// What clients are told of a record that is not there.
@@ -48,8 +49,8 @@ impl Inventory {
     /// # Errors
     ///
     /// When there is no such infra-env.
-    pub async fn stored_infra_env(&self, id: InfraEnvId) -> Result<Stored<InfraEnvRecord>, Refusal> {
-        self.records().find(None, id.0).await?.ok_or_else(|| Refusal::not_found(NOT_FOUND))
+    pub async fn stored_infra_env(&self, id: InfraEnvId) -> Result<Stored<InfraEnvRecord>, ApiError> {
+        self.records().find(None, id.0).await?.ok_or_else(|| ApiError::not_found(NOT_FOUND))
     }
 
     /// An infra-env, as clients see it.
@@ -57,7 +58,7 @@ impl Inventory {
     /// # Errors
     ///
     /// When there is no such infra-env.
-    pub async fn infra_env(&self, id: InfraEnvId) -> Result<InfraEnv, Refusal> {
+    pub async fn infra_env(&self, id: InfraEnvId) -> Result<InfraEnv, ApiError> {
         Ok(self.stored_infra_env(id).await?.record.view(self.settings()))
     }
 
@@ -66,13 +67,13 @@ impl Inventory {
         &self,
         cluster: Option<ClusterId>,
         owner: Option<String>,
-    ) -> BoxStream<'static, Result<InfraEnv, Refusal>> {
+    ) -> BoxStream<'static, Result<InfraEnv, ApiError>> {
         let mut filter = Filter::all(Kind::InfraEnv);
         if let Some(cluster) = cluster {
             filter = filter.of_cluster(cluster.0);
         }
         let inventory = self.clone();
-        let records = self.records().stream::<InfraEnvRecord>(filter).map_err(Refusal::from);
+        let records = self.records().stream::<InfraEnvRecord>(filter).map_err(ApiError::from);
         let views = records.try_filter_map(move |stored| {
             let is_owners = owner.as_ref().is_none_or(|owner| *owner == stored.record.user_name);
             let view = is_owners.then(|| stored.record.view(inventory.settings()));
@@ -86,7 +87,7 @@ impl Inventory {
     /// # Errors
     ///
     /// When there is no such infra-env, or hosts still belong to it.
-    pub async fn deregister_infra_env(&self, id: InfraEnvId) -> Result<(), Refusal> {
+    pub async fn deregister_infra_env(&self, id: InfraEnvId) -> Result<(), ApiError> {
         let hosts = Filter::all(Kind::Host).within(id.0);
         let done = self
             .records()
@@ -95,7 +96,7 @@ impl Inventory {
                 let stored = self.stored_infra_env(id).await?;
                 let count = self.records().store().count(hosts).await?;
                 if count > 0 {
-                    return Err(Refusal::bad(format!(
+                    return Err(ApiError::bad(format!(
                         "failed to deregister infraEnv {id}, {count} hosts are still associated"
                     )));
                 }
@@ -118,10 +119,10 @@ impl Inventory {
         &self,
         version: &str,
         architecture: CpuArchitecture,
-    ) -> Result<OsImage, Refusal> {
+    ) -> Result<OsImage, ApiError> {
         let version = Some(version).filter(|version| !version.is_empty());
         let catalogue = self.present_catalogue().await?;
         let found = catalogue.os_image(version, architecture);
-        found.cloned().map_err(|error| Refusal::bad(error.to_string()))
+        found.cloned().map_err(|error| ApiError::bad(error.to_string()))
     }
 }

@@ -8,9 +8,10 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::model::MacInterface;
+use crate::api_error::ApiError;
 use crate::discovery::{Finding, Findings, Host, Place};
 use crate::inventory::request::request_bodies;
-use crate::inventory::{Inventory, Refusal, in_background};
+use crate::inventory::{Inventory, in_background};
 use crate::manifests::read_hosts;
 
 /// Files with the networks of hosts.
@@ -71,7 +72,7 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the client has gone.
-    pub async fn read_network_files(&self, files: NetworkFiles) -> Result<NetworkFileHosts, Refusal> {
+    pub async fn read_network_files(&self, files: NetworkFiles) -> Result<NetworkFileHosts, ApiError> {
         in_background(move |_| Ok(read(&files.files))).await
     }
 }

@@ -10,9 +10,10 @@ use utoipa::ToSchema;
 use super::record::InfraEnvRecord;
 use super::rules::refused;
 use super::static_network;
+use crate::api_error::ApiError;
 use crate::discovery::DiscoveryError;
 use crate::inventory::id::InfraEnvId;
-use crate::inventory::{Inventory, Refusal, in_background};
+use crate::inventory::{Inventory, in_background};
 
 /// All findings in the networks and in the config of an infra-env.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -36,13 +37,13 @@ impl Inventory {
     /// # Errors
     ///
     /// When there is no such infra-env, or its config cannot be made at all.
-    pub async fn preflight(&self, id: InfraEnvId) -> Result<Preflight, Refusal> {
+    pub async fn preflight(&self, id: InfraEnvId) -> Result<Preflight, ApiError> {
         let record = self.stored_infra_env(id).await?.record;
         let inventory = self.clone();
         in_background(move |cancel| inventory.look_through(&record, cancel)).await
     }
 
-    fn look_through(&self, record: &InfraEnvRecord, cancel: &Cancel) -> Result<Preflight, Refusal> {
+    fn look_through(&self, record: &InfraEnvRecord, cancel: &Cancel) -> Result<Preflight, ApiError> {
         let inputs = record.inputs(self.settings())?;
         let hosts = static_network::hosts(&record.image.static_network_config);
         let network = check::check_until(&hosts, self.keyfiles(), cancel);

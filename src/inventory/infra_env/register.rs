@@ -9,12 +9,13 @@ use super::model::{InfraEnv, InfraEnvCreateParams};
 use super::record::{ImageSource, InfraEnvRecord};
 use super::rules::PullSecretOf;
 use super::{event, static_network};
+use crate::api_error::ApiError;
 use crate::images::{CpuArchitecture, ImageType};
 use crate::inventory::cluster::ClusterRecord;
 use crate::inventory::id::{ClusterId, InfraEnvId};
 use crate::inventory::store::{Change, Record};
 use crate::inventory::time::Micros;
-use crate::inventory::{Inventory, Refusal, Secret};
+use crate::inventory::{Inventory, Secret};
 
 impl Inventory {
     /// Makes an infra-env.
@@ -22,7 +23,7 @@ impl Inventory {
     /// # Errors
     ///
     /// When a value is refused, when there is no such cluster, or no live image for the version.
-    pub async fn register_infra_env(&self, params: InfraEnvCreateParams) -> Result<InfraEnv, Refusal> {
+    pub async fn register_infra_env(&self, params: InfraEnvCreateParams) -> Result<InfraEnv, ApiError> {
         match self.make_infra_env(params).await {
             Ok(record) => Ok(record.view(self.settings())),
             Err(refusal) => {
@@ -32,7 +33,7 @@ impl Inventory {
         }
     }
 
-    async fn make_infra_env(&self, params: InfraEnvCreateParams) -> Result<InfraEnvRecord, Refusal> {
+    async fn make_infra_env(&self, params: InfraEnvCreateParams) -> Result<InfraEnvRecord, ApiError> {
         let cpu_architecture = params.cpu_architecture.unwrap_or_default();
         // A cluster that is not there is told of before anything else.
         self.cluster_of_new_infra_env(params.cluster_id).await?;
@@ -66,7 +67,7 @@ impl Inventory {
         &self,
         mut record: InfraEnvRecord,
         warnings: &[Finding],
-    ) -> Result<(Change, InfraEnvRecord), Refusal> {
+    ) -> Result<(Change, InfraEnvRecord), ApiError> {
         let mut change = Change::new();
         let cluster = self.cluster_of_new_infra_env(record.cluster_id).await?;
         let os_image = self.os_image(&record.image.openshift_version, record.cpu_architecture).await?;
@@ -79,7 +80,7 @@ impl Inventory {
         }
         // Only an id that is set can be there already.
         if self.records().store().is_there(record.key()).await? {
-            return Err(Refusal::conflict(format!("there is an infra-env {}", record.id)));
+            return Err(ApiError::conflict(format!("there is an infra-env {}", record.id)));
         }
         change.insert(&record);
         change.tell(event::registered(&record));
@@ -92,11 +93,11 @@ impl Inventory {
     async fn cluster_of_new_infra_env(
         &self,
         id: Option<ClusterId>,
-    ) -> Result<Option<ClusterRecord>, Refusal> {
+    ) -> Result<Option<ClusterRecord>, ApiError> {
         let cluster = self.cluster_of_infra_env(id).await?;
         match id {
             Some(id) if cluster.is_none() => {
-                Err(Refusal::not_found(format!("Cluster ID {id} does not exist")))
+                Err(ApiError::not_found(format!("Cluster ID {id} does not exist")))
             }
             _ => Ok(cluster),
         }
@@ -131,12 +132,12 @@ impl Inventory {
 }
 
 /// A key that nobody can guess: 64 hexadecimal digits.
-pub(super) fn fresh_key() -> Result<Secret, Refusal> {
+pub(super) fn fresh_key() -> Result<Secret, ApiError> {
     let mut bytes = [0_u8; 32];
     // The kernel's own: those of AWS-LC measure the jitter of the clock before they give the first, for 25 ms.
     let filled = rustix::rand::getrandom(&mut bytes, GetRandomFlags::empty());
     if filled != Ok(bytes.len()) {
-        return Err(Refusal::internal("the system gives no random numbers"));
+        return Err(ApiError::internal("the system gives no random numbers"));
     }
     let mut text = String::with_capacity(64);
     for byte in bytes {

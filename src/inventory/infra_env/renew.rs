@@ -1,10 +1,11 @@
 //! Tokens in the URLs of infra-envs after the policy, or its key, has changed.
 
 use super::{InfraEnvRecord, Kind};
+use crate::api_error::ApiError;
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::store::{Change, Stored};
 use crate::inventory::time::Micros;
-use crate::inventory::{Inventory, Refusal, Secret};
+use crate::inventory::{Inventory, Secret};
 
 impl Inventory {
     /// Gives a new token to each infra-env whose own one is signed with another key, and none where the policy wants none. To
@@ -13,7 +14,7 @@ impl Inventory {
     /// # Errors
     ///
     /// When the database fails.
-    pub async fn renew_url_tokens(&self) -> Result<usize, Refusal> {
+    pub async fn renew_url_tokens(&self) -> Result<usize, ApiError> {
         let outdated =
             self.records().store().signed_otherwise(Kind::InfraEnv, self.policy().token_key()).await?;
         for key in &outdated {
@@ -24,7 +25,7 @@ impl Inventory {
         Ok(outdated.len())
     }
 
-    async fn renew_url_token(&self, id: InfraEnvId, token: &Secret) -> Result<(), Refusal> {
+    async fn renew_url_token(&self, id: InfraEnvId, token: &Secret) -> Result<(), ApiError> {
         let token_key = self.policy().token_key();
         self.records()
             .change(|| async {

@@ -10,13 +10,14 @@ use super::{
     InfraEnv, InfraEnvCreateParams, InfraEnvUpdateParams, NetworkFileHosts, NetworkFiles, Preflight,
     PresignedUrl,
 };
+use crate::api_error::ApiError;
+use crate::api_error::{ApiErrors, Reply};
 use crate::images::ImageType;
+use crate::inventory::Inventory;
 use crate::inventory::auth::{Caller, Files, Initrd, Lister, Operation, User, WholeService, operation};
-use crate::inventory::error::{Refusals, Reply};
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::list::json_list;
 use crate::inventory::request::{Body, Query};
-use crate::inventory::{Inventory, Refusal};
 
 pub(crate) fn routes() -> Vec<Operation> {
     vec![
@@ -35,7 +36,7 @@ pub(crate) fn routes() -> Vec<Operation> {
     ]
 }
 
-type Answer<T> = Result<Reply<T>, Refusal>;
+type Answer<T> = Result<Reply<T>, ApiError>;
 
 /// Makes an infra-env
 #[utoipa::path(
@@ -44,7 +45,7 @@ type Answer<T> = Result<Reply<T>, Refusal>;
     operation_id = "RegisterInfraEnv",
     tag = "infra-envs",
     request_body = InfraEnvCreateParams,
-    responses((status = CREATED, body = InfraEnv), Refusals)
+    responses((status = CREATED, body = InfraEnv), ApiErrors)
 )]
 async fn register(
     _caller: Caller<User, WholeService>,
@@ -64,13 +65,13 @@ async fn register(
         ("cluster_id" = Option<uuid::Uuid>, Query, description = "Only those of this cluster"),
         ("owner" = Option<String>, Query, description = "Only those of this user"),
     ),
-    responses((status = OK, body = Vec<InfraEnv>), Refusals)
+    responses((status = OK, body = Vec<InfraEnv>), ApiErrors)
 )]
 async fn list(
     _caller: Caller<Lister, WholeService>,
     query: Query,
     State(inventory): State<Inventory>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let owner = query.text("owner").map(str::to_owned);
     json_list(inventory.infra_envs(query.id("cluster_id")?, owner)).await
 }
@@ -82,7 +83,7 @@ async fn list(
     operation_id = "GetInfraEnv",
     tag = "infra-envs",
     params(("infra_env_id" = uuid::Uuid, Path)),
-    responses((status = OK, body = InfraEnv), Refusals)
+    responses((status = OK, body = InfraEnv), ApiErrors)
 )]
 async fn get(
     Caller { target: id, .. }: Caller<Files, InfraEnvId>,
@@ -99,7 +100,7 @@ async fn get(
     tag = "infra-envs",
     params(("infra_env_id" = uuid::Uuid, Path)),
     request_body = InfraEnvUpdateParams,
-    responses((status = CREATED, body = InfraEnv), Refusals)
+    responses((status = CREATED, body = InfraEnv), ApiErrors)
 )]
 async fn update(
     Caller { target: id, .. }: Caller<User, InfraEnvId>,
@@ -116,12 +117,12 @@ async fn update(
     operation_id = "DeregisterInfraEnv",
     tag = "infra-envs",
     params(("infra_env_id" = uuid::Uuid, Path)),
-    responses((status = NO_CONTENT), Refusals)
+    responses((status = NO_CONTENT), ApiErrors)
 )]
 async fn deregister(
     Caller { target: id, .. }: Caller<User, InfraEnvId>,
     State(inventory): State<Inventory>,
-) -> Result<StatusCode, Refusal> {
+) -> Result<StatusCode, ApiError> {
     inventory.deregister_infra_env(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -133,7 +134,7 @@ async fn deregister(
     operation_id = "GetInfraEnvDownloadURL",
     tag = "infra-envs",
     params(("infra_env_id" = uuid::Uuid, Path)),
-    responses((status = OK, body = PresignedUrl), Refusals)
+    responses((status = OK, body = PresignedUrl), ApiErrors)
 )]
 async fn image_url(
     Caller { target: id, .. }: Caller<User, InfraEnvId>,
@@ -155,19 +156,19 @@ async fn image_url(
         ("ipxe_script_type" = Option<String>, Query, description = "discovery-image-always or boot-order-control"),
         ("discovery_iso_type" = Option<String>, Query, description = "The kind of image that the file is for"),
     ),
-    responses((status = OK, content_type = "application/octet-stream"), (status = NOT_MODIFIED), Refusals)
+    responses((status = OK, content_type = "application/octet-stream"), (status = NOT_MODIFIED), ApiErrors)
 )]
 async fn download_file(
     Caller { target: id, .. }: Caller<Files, InfraEnvId>,
     query: Query,
     headers: HeaderMap,
     State(inventory): State<Inventory>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let file = query.choice("file_name", &FileName::NAMES)?.ok_or_else(|| Query::missing("file_name"))?;
     let kind = query.choice("discovery_iso_type", &ImageType::ALL.map(|kind| (kind.as_str(), kind)))?;
     let script = query.choice("ipxe_script_type", &IpxeScript::NAMES)?;
     if script.is_some() && file != FileName::IpxeScript {
-        return Err(Refusal::bad(format!(
+        return Err(ApiError::bad(format!(
             "\"ipxe_script_type\" can be set only for \"ipxe-script\", not for {:?}",
             file.as_str()
         )));
@@ -183,13 +184,13 @@ async fn download_file(
     Ok(attachment(&file, &headers))
 }
 
-fn checked_mac(text: &str) -> Result<&str, Refusal> {
+fn checked_mac(text: &str) -> Result<&str, ApiError> {
     let parts: Vec<&str> = text.split([':', '-']).collect();
     let is_part = |part: &&str| part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
     if parts.len() == 6 && parts.iter().all(is_part) {
         return Ok(text);
     }
-    Err(Refusal::malformed(format!("mac in query must be of type mac: {text:?}")))
+    Err(ApiError::malformed(format!("mac in query must be of type mac: {text:?}")))
 }
 
 /// Where a file of an infra-env is
@@ -203,7 +204,7 @@ fn checked_mac(text: &str) -> Result<&str, Refusal> {
         ("file_name" = String, Query, description = "discovery.ign or ipxe-script"),
         ("ipxe_script_type" = Option<String>, Query, description = "discovery-image-always or boot-order-control"),
     ),
-    responses((status = OK, body = PresignedUrl), Refusals)
+    responses((status = OK, body = PresignedUrl), ApiErrors)
 )]
 async fn presigned_url(
     Caller { target: id, .. }: Caller<User, InfraEnvId>,
@@ -227,14 +228,14 @@ async fn presigned_url(
         (status = OK, content_type = "application/octet-stream"),
         (status = NO_CONTENT, description = "It has nothing more."),
         (status = NOT_MODIFIED),
-        Refusals
+        ApiErrors
     )
 )]
 async fn minimal_initrd(
     Caller { target: id, .. }: Caller<Initrd, InfraEnvId>,
     headers: HeaderMap,
     State(inventory): State<Inventory>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let file = inventory.minimal_initrd(id).await?;
     if file.contents.is_empty() {
         return Ok(StatusCode::NO_CONTENT.into_response());
@@ -251,12 +252,12 @@ async fn minimal_initrd(
     operation_id = "RegenerateInfraEnvSigningKey",
     tag = "infra-envs",
     params(("infra_env_id" = uuid::Uuid, Path)),
-    responses((status = NO_CONTENT), Refusals)
+    responses((status = NO_CONTENT), ApiErrors)
 )]
 async fn regenerate_signing_key(
     Caller { target: id, .. }: Caller<User, InfraEnvId>,
     State(inventory): State<Inventory>,
-) -> Result<StatusCode, Refusal> {
+) -> Result<StatusCode, ApiError> {
     inventory.regenerate_signing_key(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -268,7 +269,7 @@ async fn regenerate_signing_key(
     operation_id = "GetInfraEnvPreflight",
     tag = "infra-envs",
     params(("infra_env_id" = uuid::Uuid, Path)),
-    responses((status = OK, body = Preflight), Refusals)
+    responses((status = OK, body = Preflight), ApiErrors)
 )]
 async fn preflight(
     Caller { target: id, .. }: Caller<User, InfraEnvId>,
@@ -286,7 +287,7 @@ async fn preflight(
     operation_id = "ReadNetworkFiles",
     tag = "infra-envs",
     request_body = NetworkFiles,
-    responses((status = OK, body = NetworkFileHosts), Refusals)
+    responses((status = OK, body = NetworkFileHosts), ApiErrors)
 )]
 async fn read_network_files(
     _caller: Caller<User, WholeService>,

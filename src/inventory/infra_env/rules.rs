@@ -9,13 +9,14 @@ use ignition::network::check::Finding;
 use super::model::{KernelArgument, KernelArgumentOperation};
 use super::record::ImageSource;
 use super::static_network;
+use crate::api_error::ApiError;
 use crate::discovery::DiscoveryError;
 use crate::images::ImageType;
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::rules::{
     RequiredRegistries, check_ntp_sources, check_proxies, check_pull_secret, check_ssh_keys,
 };
-use crate::inventory::{Inventory, Refusal, Secret, in_background};
+use crate::inventory::{Inventory, Secret, in_background};
 
 /// What is said before the reason of a pull secret that is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +37,7 @@ impl Inventory {
         before: &ImageSource,
         pull_secret: PullSecretOf,
         cancel: &Cancel,
-    ) -> Result<Vec<Finding>, Refusal> {
+    ) -> Result<Vec<Finding>, ApiError> {
         let settings = self.settings();
         if source.proxy != before.proxy {
             let text = |proxy: &Option<String>| proxy.clone().unwrap_or_default();
@@ -81,23 +82,23 @@ impl Inventory {
         source: &ImageSource,
         before: &ImageSource,
         pull_secret: PullSecretOf,
-    ) -> Result<Vec<Finding>, Refusal> {
+    ) -> Result<Vec<Finding>, ApiError> {
         let (inventory, source, before) = (self.clone(), source.clone(), before.clone());
         in_background(move |cancel| inventory.check_image_source(&source, &before, pull_secret, cancel)).await
     }
 
-    fn check_pull_secret(&self, secret: &Secret, of: PullSecretOf) -> Result<(), Refusal> {
+    fn check_pull_secret(&self, secret: &Secret, of: PullSecretOf) -> Result<(), ApiError> {
         let settings = self.settings();
         let images = [settings.agent_image.as_str(), &settings.installer_image, &settings.controller_image];
         let required = RequiredRegistries { images: &images, public: &settings.public_registries };
         check_pull_secret(secret.reveal(), required).map_err(|reason| match of {
-            PullSecretOf::New => Refusal::bad(format!("pull secret for new infraEnv is invalid: {reason}")),
-            PullSecretOf::Existing => Refusal::bad(reason),
+            PullSecretOf::New => ApiError::bad(format!("pull secret for new infraEnv is invalid: {reason}")),
+            PullSecretOf::Existing => ApiError::bad(reason),
         })
     }
 
     /// Makes the config with the override, to see whether it can be made.
-    fn check_override(&self, source: &ImageSource, cancel: &Cancel) -> Result<(), Refusal> {
+    fn check_override(&self, source: &ImageSource, cancel: &Cancel) -> Result<(), ApiError> {
         if source.ignition_config_override.is_empty() {
             return Ok(());
         }
@@ -110,33 +111,33 @@ impl Inventory {
 }
 
 /// Why there is no config, for the client.
-pub(super) fn refused(error: DiscoveryError) -> Refusal {
+pub(super) fn refused(error: DiscoveryError) -> ApiError {
     match &error {
         DiscoveryError::Compose(
             ComposeError::Override { .. } | ComposeError::Merged { .. } | ComposeError::TooNew { .. },
-        ) => Refusal::bad(format!("error parsing ignition: {error}")),
+        ) => ApiError::bad(format!("error parsing ignition: {error}")),
         DiscoveryError::Pack(_) => {
             tracing::error!(error = &error as &dyn std::error::Error, "an archive cannot be packed");
-            Refusal::internal(error.to_string())
+            ApiError::internal(error.to_string())
         }
-        _ => Refusal::bad(error.to_string()),
+        _ => ApiError::bad(error.to_string()),
     }
 }
 
-fn check_rendezvous_ip(source: &ImageSource) -> Result<(), Refusal> {
+fn check_rendezvous_ip(source: &ImageSource) -> Result<(), ApiError> {
     let Some(address) = &source.rendezvous_ip else { return Ok(()) };
     if source.image_type != ImageType::Disconnected {
-        return Err(Refusal::bad("RendezvousIP is only supported for disconnected ISO infra-envs"));
+        return Err(ApiError::bad("RendezvousIP is only supported for disconnected ISO infra-envs"));
     }
     if address.parse::<IpAddr>().is_err() {
-        return Err(Refusal::bad(format!(
+        return Err(ApiError::bad(format!(
             "Invalid rendezvous IP: {address} (must be a valid IPv4 or IPv6 address)"
         )));
     }
     Ok(())
 }
 
-fn check_kernel_arguments(source: &ImageSource) -> Result<(), Refusal> {
+fn check_kernel_arguments(source: &ImageSource) -> Result<(), ApiError> {
     for KernelArgument { operation, .. } in &source.kernel_arguments {
         let name = match operation {
             Some(KernelArgumentOperation::Append) => continue,
@@ -144,7 +145,9 @@ fn check_kernel_arguments(source: &ImageSource) -> Result<(), Refusal> {
             Some(KernelArgumentOperation::Delete) => "delete",
             None => "",
         };
-        return Err(Refusal::bad(format!("Only kernel argument operation append is supported.  Got {name}")));
+        return Err(ApiError::bad(format!(
+            "Only kernel argument operation append is supported.  Got {name}"
+        )));
     }
     source.kernel_arguments()?;
     Ok(())

@@ -10,11 +10,12 @@ use ignition::network::MacAddr;
 
 use super::record::InfraEnvRecord;
 use super::rules::refused;
+use crate::api_error::ApiError;
 use crate::discovery::Rendered;
 use crate::images::ImageType;
 use crate::inventory::auth::{AuthKind, Policy, Scope};
 use crate::inventory::id::InfraEnvId;
-use crate::inventory::{Inventory, Refusal, Secret, in_background};
+use crate::inventory::{Inventory, Secret, in_background};
 use crate::recent::Recent;
 
 /// How many infra-envs are kept at least.
@@ -61,7 +62,7 @@ impl Inventory {
         id: InfraEnvId,
         url_token: Option<&Secret>,
         user_token: Option<&Secret>,
-    ) -> Result<Arc<InfraEnvRecord>, Refusal> {
+    ) -> Result<Arc<InfraEnvRecord>, ApiError> {
         self.require_image_access(id, url_token, user_token).await?;
         let changes = self.records().changes();
         let is_current = |kept: &Kept| {
@@ -82,7 +83,7 @@ impl Inventory {
         id: InfraEnvId,
         url_token: Option<&Secret>,
         user_token: Option<&Secret>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ApiError> {
         if matches!(self.policy(), Policy::Open)
             || url_token.is_some_and(|token| self.policy().takes_url_token(id, token))
         {
@@ -94,7 +95,7 @@ impl Inventory {
                 return Ok(());
             }
         }
-        Err(Refusal::at_gate(StatusCode::UNAUTHORIZED, "unauthenticated for invalid credentials"))
+        Err(ApiError::at_gate(StatusCode::UNAUTHORIZED, "unauthenticated for invalid credentials"))
     }
 
     /// What goes into a kind of image of an infra-env, or into what boots over the network; with an address, only the
@@ -108,12 +109,12 @@ impl Inventory {
         record: Arc<InfraEnvRecord>,
         kind: Option<DiscoveryImage>,
         machine: Option<MacAddr>,
-    ) -> Result<Rendered, Refusal> {
+    ) -> Result<Rendered, ApiError> {
         let inventory = self.clone();
         in_background(move |cancel| {
             let mut inputs = record.inputs(inventory.settings())?;
             if let Some(mac) = machine {
-                let none = || Refusal::not_found(format!("no network of this infra-env is for {mac}"));
+                let none = || ApiError::not_found(format!("no network of this infra-env is for {mac}"));
                 inputs = inputs.of_machine(mac).ok_or_else(none)?;
             }
             let networks = inputs.networks_until(inventory.keyfiles(), cancel).map_err(refused)?;

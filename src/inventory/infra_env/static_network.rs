@@ -7,7 +7,7 @@ use ignition::network::{Cancel, HostNetwork, KeyfileCache, MacInterface};
 use ignition::report::Severity;
 
 use super::model::HostStaticNetwork;
-use crate::inventory::Refusal;
+use crate::api_error::ApiError;
 
 /// Puts networks into the order in which they are kept. The order in which they came means nothing.
 pub(super) fn sorted(mut hosts: Vec<HostStaticNetwork>) -> Vec<HostStaticNetwork> {
@@ -43,12 +43,12 @@ pub(super) fn check(
     networks: &[HostStaticNetwork],
     cache: &KeyfileCache,
     cancel: &Cancel,
-) -> Result<Vec<Finding>, Refusal> {
+) -> Result<Vec<Finding>, ApiError> {
     let errors: Vec<String> =
         networks.iter().enumerate().filter_map(|(host, network)| map_error(host, network)).collect();
     refuse(&errors, Vec::new())?;
     let report = check::check_until(&hosts(networks), cache, cancel);
-    let report = report.ok_or_else(|| Refusal::internal("the client has gone"))?;
+    let report = report.ok_or_else(|| ApiError::internal("the client has gone"))?;
     let (errors, rest): (Vec<Finding>, Vec<Finding>) =
         report.findings().iter().cloned().partition(|finding| finding.severity == Severity::Error);
     let texts: Vec<String> = errors.iter().map(Finding::to_string).collect();
@@ -68,11 +68,11 @@ fn map_error(host: usize, network: &HostStaticNetwork) -> Option<String> {
         .then(|| format!("MACs and Interfaces for host {host} must be unique"))
 }
 
-fn refuse(errors: &[String], findings: Vec<Finding>) -> Result<(), Refusal> {
+fn refuse(errors: &[String], findings: Vec<Finding>) -> Result<(), ApiError> {
     if errors.is_empty() {
         return Ok(());
     }
     let many = if errors.len() == 1 { "error" } else { "errors" };
     let lines: String = errors.iter().map(|error| format!("\t* {error}\n")).collect();
-    Err(Refusal::bad(format!("{} {many} occurred:\n{lines}\n", errors.len())).with_findings(findings))
+    Err(ApiError::bad(format!("{} {many} occurred:\n{lines}\n", errors.len())).with_findings(findings))
 }

@@ -9,10 +9,11 @@ use super::record::{ImageSource, InfraEnvRecord};
 use super::register::fresh_key;
 use super::rules::PullSecretOf;
 use super::{event, static_network};
+use crate::api_error::ApiError;
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::store::{Change, Stored};
 use crate::inventory::time::Micros;
-use crate::inventory::{Inventory, Refusal, Secret};
+use crate::inventory::{Inventory, Secret};
 
 impl Inventory {
     /// Changes an infra-env. One that is as it was is left alone, and so is everything that goes by when it changed.
@@ -24,7 +25,7 @@ impl Inventory {
         &self,
         id: InfraEnvId,
         params: InfraEnvUpdateParams,
-    ) -> Result<InfraEnv, Refusal> {
+    ) -> Result<InfraEnv, ApiError> {
         // What was checked for one attempt need not be checked for the next one, if nothing else moved.
         let checked: Mutex<Option<(ImageSource, Vec<Finding>)>> = Mutex::new(None);
         self.records()
@@ -70,7 +71,7 @@ impl Inventory {
     /// # Errors
     ///
     /// When there is no such infra-env.
-    pub async fn regenerate_signing_key(&self, id: InfraEnvId) -> Result<(), Refusal> {
+    pub async fn regenerate_signing_key(&self, id: InfraEnvId) -> Result<(), ApiError> {
         let signing_key = fresh_key()?;
         self.records()
             .change(|| async {
@@ -101,7 +102,7 @@ fn with_image(before: &InfraEnvRecord, image: ImageSource) -> InfraEnvRecord {
 }
 
 /// What cannot change may be in a body, as long as it does not.
-fn require_same(before: &InfraEnvRecord, params: &InfraEnvUpdateParams) -> Result<(), Refusal> {
+fn require_same(before: &InfraEnvRecord, params: &InfraEnvUpdateParams) -> Result<(), ApiError> {
     let same = [
         ("id", params.id.is_none_or(|id| id == before.id)),
         ("name", params.name.as_ref().is_none_or(|name| *name == before.name)),
@@ -109,7 +110,7 @@ fn require_same(before: &InfraEnvRecord, params: &InfraEnvUpdateParams) -> Resul
         ("cpu_architecture", params.cpu_architecture.is_none_or(|one| one == before.cpu_architecture)),
     ];
     match same.into_iter().find(|(_, same)| !same) {
-        Some((key, _)) => Err(Refusal::malformed(format!("{key} in body cannot be changed"))),
+        Some((key, _)) => Err(ApiError::malformed(format!("{key} in body cannot be changed"))),
         None => Ok(()),
     }
 }

@@ -8,14 +8,15 @@ use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt, TryStreamExt};
 
 use super::{path_of_controller, path_of_host};
+use crate::api_error::ApiError;
 use crate::discovery::tar;
+use crate::inventory::Inventory;
 use crate::inventory::cluster::ClusterRecord;
 use crate::inventory::files::{FileError, FilePath, FileStore, OpenFile};
 use crate::inventory::host::{self, HostRecord};
 use crate::inventory::id::{ClusterId, HostId};
 use crate::inventory::request::Query;
 use crate::inventory::store::{Filter, Kind};
-use crate::inventory::{Inventory, Refusal};
 
 /// Which logs somebody wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,13 +38,13 @@ enum LogsType {
 
 impl Wanted {
     /// What a query says.
-    pub(super) fn read(query: &Query, host: Option<HostId>) -> Result<Self, Refusal> {
+    pub(super) fn read(query: &Query, host: Option<HostId>) -> Result<Self, ApiError> {
         const KINDS: [(&str, LogsType); 3] =
             [("host", LogsType::Host), ("controller", LogsType::Controller), ("all", LogsType::All)];
         match (query.choice("logs_type", &KINDS)?, host) {
             (Some(LogsType::Controller), _) => Ok(Self::Controller),
             (None | Some(LogsType::Host), Some(host)) => Ok(Self::Host(host)),
-            (Some(LogsType::Host), None) => Err(Refusal::bad("host_id is required for the logs of a host")),
+            (Some(LogsType::Host), None) => Err(ApiError::bad("host_id is required for the logs of a host")),
             (None, None) | (Some(LogsType::All), _) => Ok(Self::All),
         }
     }
@@ -61,7 +62,7 @@ pub(super) async fn download(
     inventory: &Inventory,
     cluster: ClusterId,
     wanted: Wanted,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let cluster = inventory.stored_cluster(cluster).await?.record;
     let one = match wanted {
         Wanted::All => return all(inventory, &cluster).await,
@@ -69,14 +70,14 @@ pub(super) async fn download(
         Wanted::Host(id) => named(&cluster, &host::find_in_cluster(inventory, cluster.id, id, None).await?)?,
     };
     let file = inventory.files().get(&one.path).await?;
-    let file = file.ok_or_else(|| Refusal::conflict(format!("There are no logs {} yet", one.name)))?;
+    let file = file.ok_or_else(|| ApiError::conflict(format!("There are no logs {} yet", one.name)))?;
     let len = file.info.len;
     let mut response = attachment(&format!("{}_{}", safe(&cluster.spec.name), one.name), file.content);
     response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(len));
     Ok(response)
 }
 
-async fn all(inventory: &Inventory, cluster: &ClusterRecord) -> Result<Response, Refusal> {
+async fn all(inventory: &Inventory, cluster: &ClusterRecord) -> Result<Response, ApiError> {
     let mut files = vec![controller(cluster)?];
     let filter = Filter::all(Kind::Host).of_cluster(cluster.id.0);
     let mut hosts = inventory.records().stream::<HostRecord>(filter);
@@ -88,7 +89,7 @@ async fn all(inventory: &Inventory, cluster: &ClusterRecord) -> Result<Response,
     let mut files = files.into_iter();
     let first = loop {
         let Some(next) = files.next() else {
-            return Err(Refusal::conflict(format!("There are no logs of cluster {} yet", cluster.id)));
+            return Err(ApiError::conflict(format!("There are no logs of cluster {} yet", cluster.id)));
         };
         if let Some(file) = store.get(&next.path).await? {
             break entry(&next.name, file);
@@ -114,11 +115,11 @@ fn entry(name: &str, file: OpenFile) -> Content {
     stream::once(async { Ok(header) }).chain(file.content).chain(stream::once(async { Ok(padding) })).boxed()
 }
 
-fn controller(cluster: &ClusterRecord) -> Result<Named, Refusal> {
+fn controller(cluster: &ClusterRecord) -> Result<Named, ApiError> {
     Ok(Named { path: path_of_controller(cluster.id)?, name: "controller.tar.gz".to_owned() })
 }
 
-fn named(cluster: &ClusterRecord, host: &HostRecord) -> Result<Named, Refusal> {
+fn named(cluster: &ClusterRecord, host: &HostRecord) -> Result<Named, ApiError> {
     let path = path_of_host(cluster.id, host.infra_env_id, host.id)?;
     Ok(Named { path, name: format!("{}_{}.tar.gz", safe(&host.name()), host.id) })
 }

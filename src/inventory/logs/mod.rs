@@ -4,10 +4,11 @@ mod download;
 mod routes;
 mod upload;
 
+use super::Inventory;
 use super::files::{FileError, FilePath};
 use super::host::HostRecord;
 use super::id::{ClusterId, HostId, InfraEnvId};
-use super::{Inventory, Refusal};
+use crate::api_error::ApiError;
 
 pub(crate) use routes::routes;
 
@@ -15,13 +16,13 @@ pub(crate) use routes::routes;
 const MOST_LOGS: u64 = 262_144_000;
 
 /// Where the logs of a host are kept.
-fn path_of_host(cluster: ClusterId, infra_env: InfraEnvId, host: HostId) -> Result<FilePath, Refusal> {
+fn path_of_host(cluster: ClusterId, infra_env: InfraEnvId, host: HostId) -> Result<FilePath, ApiError> {
     let (cluster, infra_env, host) = (cluster.to_string(), infra_env.to_string(), host.to_string());
     Ok(FilePath::of(["clusters", &cluster, "logs", "hosts", &infra_env, &host])?)
 }
 
 /// Where the logs of a cluster's controller are kept.
-fn path_of_controller(cluster: ClusterId) -> Result<FilePath, Refusal> {
+fn path_of_controller(cluster: ClusterId) -> Result<FilePath, ApiError> {
     Ok(FilePath::of(["clusters", &cluster.to_string(), "logs", "controller"])?)
 }
 
@@ -57,7 +58,7 @@ async fn until_done(deletion: impl Future<Output = Result<(), FileError>> + Send
     tokio::spawn(deletion).await.unwrap_or_default()
 }
 
-impl From<FileError> for Refusal {
+impl From<FileError> for ApiError {
     fn from(error: FileError) -> Self {
         tracing::error!(error = &error as &dyn std::error::Error, "files cannot be kept");
         if error.is_full() {

@@ -8,15 +8,16 @@ use utoipa::ToSchema;
 use super::MOST_LOGS;
 use super::download::{Wanted, download};
 use super::upload::{Sender, Upload};
+use crate::api_error::ApiError;
+use crate::api_error::ApiErrors;
+use crate::inventory::Inventory;
 use crate::inventory::auth::{Agent, Caller, ClusterLogs, Downloader, LogsSource, Operation, operation};
 use crate::inventory::cluster::ClusterRecord;
-use crate::inventory::error::Refusals;
 use crate::inventory::host::{LogsProgressParams, LogsState};
 use crate::inventory::id::ClusterId;
 use crate::inventory::request::{Body, Query, RequestId};
 use crate::inventory::store::{Change, Stored};
 use crate::inventory::time::{Micros, Millis};
-use crate::inventory::{Inventory, Refusal};
 
 pub(crate) fn routes() -> Vec<Operation> {
     let form = usize::try_from(MOST_LOGS).unwrap_or(usize::MAX).saturating_add(MOST_FORM);
@@ -45,11 +46,11 @@ struct LogsForm {
 struct Form(Multipart);
 
 impl FromRequest<Inventory> for Form {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, inventory: &Inventory) -> Result<Self, Refusal> {
+    async fn from_request(request: Request, inventory: &Inventory) -> Result<Self, ApiError> {
         let form = Multipart::from_request(request, inventory).await;
-        form.map(Self).map_err(|error| Refusal::malformed(error.body_text()))
+        form.map(Self).map_err(|error| ApiError::malformed(error.body_text()))
     }
 }
 
@@ -66,7 +67,7 @@ impl FromRequest<Inventory> for Form {
         ("infra_env_id" = Option<uuid::Uuid>, Query, description = "The infra-env of the host")
     ),
     request_body(content = LogsForm, content_type = "multipart/form-data"),
-    responses((status = NO_CONTENT), (status = PAYLOAD_TOO_LARGE, body = crate::inventory::OperationError), Refusals)
+    responses((status = NO_CONTENT), (status = PAYLOAD_TOO_LARGE, body = crate::api_error::OperationError), ApiErrors)
 )]
 async fn upload_logs(
     Caller { target: source, .. }: Caller<Agent, LogsSource>,
@@ -74,7 +75,7 @@ async fn upload_logs(
     request: RequestId,
     State(inventory): State<Inventory>,
     Form(form): Form,
-) -> Result<StatusCode, Refusal> {
+) -> Result<StatusCode, ApiError> {
     let sender = Sender::read(&query, &source)?;
     Upload { cluster: source.cluster, sender, request }.keep(&inventory, form).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -91,13 +92,13 @@ async fn upload_logs(
         ("logs_type" = Option<String>, Query, description = "`host`, `controller` or `all`"),
         ("host_id" = Option<uuid::Uuid>, Query, description = "The host, for logs of one")
     ),
-    responses((status = OK, content_type = "application/octet-stream", body = Vec<u8>), Refusals)
+    responses((status = OK, content_type = "application/octet-stream", body = Vec<u8>), ApiErrors)
 )]
 async fn download_logs(
     Caller { target, .. }: Caller<Downloader, ClusterLogs>,
     query: Query,
     State(inventory): State<Inventory>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     download(&inventory, target.cluster, Wanted::read(&query, target.host)?).await
 }
 
@@ -109,13 +110,13 @@ async fn download_logs(
     tag = "logs",
     params(("cluster_id" = uuid::Uuid, Path)),
     request_body = LogsProgressParams,
-    responses((status = NO_CONTENT), Refusals)
+    responses((status = NO_CONTENT), ApiErrors)
 )]
 async fn update_cluster_logs_progress(
     Caller { target: id, .. }: Caller<Agent, ClusterId>,
     State(inventory): State<Inventory>,
     Body(said): Body<LogsProgressParams>,
-) -> Result<StatusCode, Refusal> {
+) -> Result<StatusCode, ApiError> {
     inventory
         .records()
         .change(|| async {

@@ -6,6 +6,8 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 
 use super::{MOST_LOGS, delete, path_of_controller, path_of_host};
+use crate::api_error::ApiError;
+use crate::inventory::Inventory;
 use crate::inventory::auth::LogsSource;
 use crate::inventory::event::{Event, Severity};
 use crate::inventory::files::{Cause, FileError, FilePath, MOST_BUFFERED};
@@ -14,7 +16,6 @@ use crate::inventory::id::{ClusterId, HostId, InfraEnvId};
 use crate::inventory::request::{Query, RequestId, Room};
 use crate::inventory::store::{Change, Stored};
 use crate::inventory::time::{Micros, Millis};
-use crate::inventory::{Inventory, Refusal};
 
 /// Whose logs come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,13 +28,13 @@ pub(super) enum Sender {
 
 impl Sender {
     /// What a query says.
-    pub(super) fn read(query: &Query, source: &LogsSource) -> Result<Self, Refusal> {
+    pub(super) fn read(query: &Query, source: &LogsSource) -> Result<Self, ApiError> {
         const KINDS: [(&str, bool); 2] = [("host", true), ("controller", false)];
         let of_host = query.choice("logs_type", &KINDS)?.ok_or_else(|| Query::missing("logs_type"))?;
         match (of_host, source.host) {
             (false, _) => Ok(Self::Controller),
             (true, Some(host)) => Ok(Self::Host(host, source.infra_env)),
-            (true, None) => Err(Refusal::bad("host_id is required for the logs of a host")),
+            (true, None) => Err(ApiError::bad("host_id is required for the logs of a host")),
         }
     }
 }
@@ -48,7 +49,7 @@ pub(super) struct Upload {
 
 impl Upload {
     /// Keeps them in place of those that came before.
-    pub(super) async fn keep(self, inventory: &Inventory, body: Multipart) -> Result<(), Refusal> {
+    pub(super) async fn keep(self, inventory: &Inventory, body: Multipart) -> Result<(), ApiError> {
         inventory.stored_cluster(self.cluster).await?;
         let (path, noted) = match self.sender {
             Sender::Controller => {
@@ -64,7 +65,7 @@ impl Upload {
             }
         };
         let is_gone =
-            |refusal: &Refusal| matches!(refusal.status(), StatusCode::NOT_FOUND | StatusCode::CONFLICT);
+            |refusal: &ApiError| matches!(refusal.status(), StatusCode::NOT_FOUND | StatusCode::CONFLICT);
         if noted.as_ref().is_err_and(is_gone) {
             // Whose logs they are went while they came, and what was kept of it before.
             delete(inventory, path).await;
@@ -77,12 +78,12 @@ impl Upload {
         inventory: &Inventory,
         id: HostId,
         infra_env: InfraEnvId,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ApiError> {
         inventory.stored_cluster(self.cluster).await?;
         host::note_logs(inventory, self.cluster, (infra_env, id), self.request).await
     }
 
-    async fn note_controller(self, inventory: &Inventory) -> Result<(), Refusal> {
+    async fn note_controller(self, inventory: &Inventory) -> Result<(), ApiError> {
         inventory
             .records()
             .change(|| async {
@@ -102,7 +103,7 @@ impl Upload {
 }
 
 /// Writes the file of a form as it comes.
-async fn write(inventory: &Inventory, path: &FilePath, mut form: Multipart) -> Result<(), Refusal> {
+async fn write(inventory: &Inventory, path: &FilePath, mut form: Multipart) -> Result<(), ApiError> {
     while let Some(field) = form.next_field().await.map_err(|error| unreadable(&error))? {
         if field.name() != Some("upfile") {
             continue;
@@ -110,7 +111,7 @@ async fn write(inventory: &Inventory, path: &FilePath, mut form: Multipart) -> R
         let content = with_room(inventory.uploads().room(), field);
         return match inventory.files().put(path, content, MOST_LOGS).await {
             Ok(_) => Ok(()),
-            Err(FileError::TooLong { most, .. }) => Err(Refusal::new(
+            Err(FileError::TooLong { most, .. }) => Err(ApiError::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 format!("logs may have {most} bytes, and these have more"),
             )),
@@ -118,7 +119,7 @@ async fn write(inventory: &Inventory, path: &FilePath, mut form: Multipart) -> R
             Err(error) => Err(error.into()),
         };
     }
-    Err(Refusal::malformed("upfile in formData is required"))
+    Err(ApiError::malformed("upfile in formData is required"))
 }
 
 /// A file as it comes, as long as there is room for what is in memory of it.
@@ -136,22 +137,22 @@ fn with_room<E: Into<Cause>>(
 }
 
 /// Why a file did not come to its end.
-fn refused(cause: Cause) -> Refusal {
-    match cause.downcast::<Refusal>() {
+fn refused(cause: Cause) -> ApiError {
+    match cause.downcast::<ApiError>() {
         Ok(refusal) => *refusal,
         Err(cause) => match cause.downcast_ref::<MultipartError>() {
             Some(error) => unreadable(error),
-            None => Refusal::bad(format!("the logs broke off: {cause}")),
+            None => ApiError::bad(format!("the logs broke off: {cause}")),
         },
     }
 }
 
-fn unreadable(error: &MultipartError) -> Refusal {
+fn unreadable(error: &MultipartError) -> ApiError {
     if error.status().is_server_error() {
         // What it could not read is the body, which the client did not send to its end.
-        return Refusal::malformed(format!("the logs broke off: {}", error.body_text()));
+        return ApiError::malformed(format!("the logs broke off: {}", error.body_text()));
     }
-    Refusal::at_gate(error.status(), error.body_text())
+    ApiError::at_gate(error.status(), error.body_text())
 }
 
 #[cfg(test)]
@@ -164,7 +165,7 @@ mod tests {
     use crate::inventory::request::LargeBodies;
 
     /// The first that goes wrong with so many MiB of logs, where there is room for so much.
-    async fn fault(room: usize, mebibytes: usize) -> Option<Refusal> {
+    async fn fault(room: usize, mebibytes: usize) -> Option<ApiError> {
         let pieces = (0..mebibytes).map(|_| Ok::<_, io::Error>(Bytes::from_static(&[0; 1 << 20])));
         let content = with_room(LargeBodies::with_room(room).room(), stream::iter(pieces));
         content.try_for_each(|_| async { Ok(()) }).await.err().map(refused)

@@ -7,7 +7,8 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::schema::{Fault, Schemas, UnknownKeys, join, shown};
-use crate::inventory::{Inventory, Refusal};
+use crate::api_error::ApiError;
+use crate::inventory::Inventory;
 
 /// A value that comes as the body of a request.
 pub(crate) trait RequestBody: DeserializeOwned + ToSchema + Send + 'static {
@@ -45,9 +46,9 @@ pub(crate) use request_bodies;
 pub(crate) struct Body<T>(pub(crate) T);
 
 impl<T: RequestBody> FromRequest<Inventory> for Body<T> {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, inventory: &Inventory) -> Result<Self, Refusal> {
+    async fn from_request(request: Request, inventory: &Inventory) -> Result<Self, ApiError> {
         require_json(&request)?;
         let bytes = inventory.large_bodies().read(request).await?;
         let unknown =
@@ -56,7 +57,7 @@ impl<T: RequestBody> FromRequest<Inventory> for Body<T> {
     }
 }
 
-fn require_json(request: &Request) -> Result<(), Refusal> {
+fn require_json(request: &Request) -> Result<(), ApiError> {
     let found = request.headers().get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("?"));
     let media_type = found.unwrap_or_default().split(';').next().unwrap_or_default().trim();
     if media_type.eq_ignore_ascii_case("application/json") {
@@ -66,7 +67,7 @@ fn require_json(request: &Request) -> Result<(), Refusal> {
         "unsupported media type {:?}, only [application/json] are allowed",
         found.unwrap_or_default()
     );
-    Err(Refusal::malformed(message))
+    Err(ApiError::malformed(message))
 }
 
 /// The most values of a body. Each takes some ten times the room that it has in the text, and a static network of ten
@@ -83,25 +84,25 @@ fn require_few(bytes: &[u8]) -> Result<(), String> {
 }
 
 /// Reads the first value in the bytes; what comes after it does not count.
-fn read<T: RequestBody>(bytes: &[u8], unknown: UnknownKeys) -> Result<T, Refusal> {
+fn read<T: RequestBody>(bytes: &[u8], unknown: UnknownKeys) -> Result<T, ApiError> {
     let parsing = |reason: String| {
-        Refusal::malformed(format!("parsing {} body from \"\" failed, because {reason}", T::NAME))
+        ApiError::malformed(format!("parsing {} body from \"\" failed, because {reason}", T::NAME))
     };
     require_few(bytes).map_err(parsing)?;
     let first = serde_json::Deserializer::from_slice(bytes).into_iter::<Value>().next();
     let mut value = match first {
         None | Some(Ok(Value::Null)) => {
-            return Err(Refusal::malformed(format!("{} in body is required", T::NAME)));
+            return Err(ApiError::malformed(format!("{} in body is required", T::NAME)));
         }
         Some(value) => value.map_err(|error| parsing(error.to_string()))?,
     };
     T::prepare(&mut value);
     T::rules().check(&mut value, unknown).map_err(|fault| match fault {
         Fault::Form(reason) => parsing(reason),
-        Fault::Value(message) => Refusal::malformed(message),
+        Fault::Value(message) => ApiError::malformed(message),
     })?;
     if let Some(place) = place_of_nul(&value) {
-        return Err(Refusal::malformed(format!("{} in body must not have a NUL", shown(&place))));
+        return Err(ApiError::malformed(format!("{} in body must not have a NUL", shown(&place))));
     }
     serde_json::from_value(value).map_err(|error| parsing(error.to_string()))
 }

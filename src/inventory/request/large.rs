@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use http_body_util::{BodyExt, LengthLimitError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::inventory::Refusal;
+use crate::api_error::ApiError;
 
 /// What every request may have without asking, in bytes: more than nearly all bodies are.
 const SMALL: usize = 64 << 10;
@@ -43,7 +43,7 @@ impl LargeBodies {
 
     /// Reads all of a body, of the length that its route allows. Room is given back when it was read: what is made of it is
     /// bounded elsewhere, and does not wait for clients.
-    pub(crate) async fn read(&self, request: Request) -> Result<Vec<u8>, Refusal> {
+    pub(crate) async fn read(&self, request: Request) -> Result<Vec<u8>, ApiError> {
         let mut body = request.with_limited_body().into_body();
         let (mut bytes, mut room) = (Vec::new(), self.room());
         while let Some(frame) = body.frame().await {
@@ -63,11 +63,11 @@ impl LargeBodies {
 
 impl Room {
     /// Takes what is missing for so many bytes.
-    pub(crate) fn hold(&mut self, len: usize) -> Result<(), Refusal> {
+    pub(crate) fn hold(&mut self, len: usize) -> Result<(), ApiError> {
         while len > SMALL + self.pieces.len() * PIECE {
             let piece = Arc::clone(&self.of.0).try_acquire_owned().map_err(|_| {
                 let reason = "too many large bodies are being sent at the moment";
-                Refusal::at_gate(StatusCode::SERVICE_UNAVAILABLE, reason)
+                ApiError::at_gate(StatusCode::SERVICE_UNAVAILABLE, reason)
             })?;
             self.pieces.push(piece);
         }
@@ -75,15 +75,15 @@ impl Room {
     }
 }
 
-fn unreadable(error: &axum::Error) -> Refusal {
+fn unreadable(error: &axum::Error) -> ApiError {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
         if error.is::<LengthLimitError>() {
-            return Refusal::at_gate(StatusCode::PAYLOAD_TOO_LARGE, "the body is longer than may be");
+            return ApiError::at_gate(StatusCode::PAYLOAD_TOO_LARGE, "the body is longer than may be");
         }
         cause = error.source();
     }
-    Refusal::malformed("the body did not come to its end")
+    ApiError::malformed("the body did not come to its end")
 }
 
 #[cfg(test)]

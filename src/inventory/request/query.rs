@@ -7,7 +7,7 @@ use axum::http::Uri;
 use axum::http::request::Parts;
 use uuid::Uuid;
 
-use crate::inventory::Refusal;
+use crate::api_error::ApiError;
 
 /// The parameters of a query, as they came. What nobody asks for is let pass.
 #[derive(Clone, Debug, Default)]
@@ -46,12 +46,12 @@ impl Query {
     }
 
     /// An id.
-    pub(crate) fn id<I: From<Uuid>>(&self, name: &str) -> Result<Option<I>, Refusal> {
+    pub(crate) fn id<I: From<Uuid>>(&self, name: &str) -> Result<Option<I>, ApiError> {
         self.text(name).map(|text| parse_id(name, text)).transpose()
     }
 
     /// Ids with commas between them.
-    pub(crate) fn ids<I: From<Uuid>>(&self, name: &str) -> Result<Vec<I>, Refusal> {
+    pub(crate) fn ids<I: From<Uuid>>(&self, name: &str) -> Result<Vec<I>, ApiError> {
         self.list(name).map(|text| parse_id(name, text)).collect()
     }
 
@@ -65,39 +65,40 @@ impl Query {
     }
 
     /// A whole number.
-    pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, Refusal> {
+    pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, ApiError> {
         let read = |text: &str| {
             text.parse()
-                .map_err(|_| Refusal::malformed(format!("{name} in query must be of type int64: {text:?}")))
+                .map_err(|_| ApiError::malformed(format!("{name} in query must be of type int64: {text:?}")))
         };
         self.text(name).map(read).transpose()
     }
 
     /// One of the values that a list of names and values has.
-    pub(crate) fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Option<T>, Refusal> {
+    pub(crate) fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Option<T>, ApiError> {
         self.text(name).map(|text| choose(name, text, choices)).transpose()
     }
 
     /// Some of the values that a list of names and values has, with commas between them.
-    pub(crate) fn choices<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Vec<T>, Refusal> {
+    pub(crate) fn choices<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Vec<T>, ApiError> {
         self.list(name).map(|text| choose(name, text, choices)).collect()
     }
 
     /// The refusal of a query without this parameter.
-    pub(crate) fn missing(name: &str) -> Refusal {
-        Refusal::malformed(format!("{name} in query is required"))
+    pub(crate) fn missing(name: &str) -> ApiError {
+        ApiError::malformed(format!("{name} in query is required"))
     }
 }
 
-fn parse_id<I: From<Uuid>>(name: &str, text: &str) -> Result<I, Refusal> {
+fn parse_id<I: From<Uuid>>(name: &str, text: &str) -> Result<I, ApiError> {
     let id: Result<Uuid, _> = text.parse();
-    id.map(I::from).map_err(|_| Refusal::malformed(format!("{name} in query must be of type uuid: {text:?}")))
+    id.map(I::from)
+        .map_err(|_| ApiError::malformed(format!("{name} in query must be of type uuid: {text:?}")))
 }
 
-fn choose<T: Copy>(name: &str, text: &str, choices: &[(&str, T)]) -> Result<T, Refusal> {
+fn choose<T: Copy>(name: &str, text: &str, choices: &[(&str, T)]) -> Result<T, ApiError> {
     let found = choices.iter().find(|(choice, _)| *choice == text);
     found.map(|(_, value)| *value).ok_or_else(|| {
         let all: Vec<_> = choices.iter().map(|(choice, _)| *choice).collect();
-        Refusal::malformed(format!("{name} in query should be one of [{}]", all.join(" ")))
+        ApiError::malformed(format!("{name} in query should be one of [{}]", all.join(" ")))
     })
 }

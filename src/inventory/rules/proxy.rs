@@ -2,13 +2,13 @@
 
 use ignition::discovery::Proxies;
 
-use crate::inventory::Refusal;
+use crate::api_error::ApiError;
 
 /// Reads proxies; empty texts are none.
-pub(crate) fn check_proxies(http: &str, https: &str, none_for: &str) -> Result<Proxies, Refusal> {
+pub(crate) fn check_proxies(http: &str, https: &str, none_for: &str) -> Result<Proxies, ApiError> {
     let mut seen = std::collections::BTreeSet::new();
     if let Some(twice) = none_for.split(',').find(|entry| !entry.is_empty() && !seen.insert(*entry)) {
-        return Err(Refusal::bad(format!("proxy.no_proxy {none_for:?}: names {twice:?} twice")));
+        return Err(ApiError::bad(format!("proxy.no_proxy {none_for:?}: names {twice:?} twice")));
     }
     Proxies::parse(http, https, none_for).map_err(|error| {
         let prefix = match error.field {
@@ -16,6 +16,6 @@ pub(crate) fn check_proxies(http: &str, https: &str, none_for: &str) -> Result<P
             "proxy.https_proxy" => "Failed to validate HTTPS Proxy: ",
             _ => "",
         };
-        Refusal::bad(format!("{prefix}{error}"))
+        ApiError::bad(format!("{prefix}{error}"))
     })
 }

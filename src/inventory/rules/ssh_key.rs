@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use ignition::discovery::SshKeys;
 use regex::Regex;
 
-use crate::inventory::Refusal;
+use crate::api_error::ApiError;
 
 #[expect(clippy::unwrap_used, reason = "the pattern is ours, and a test uses it")]
 static KEY: LazyLock<Regex> = LazyLock::new(|| {
@@ -19,16 +19,16 @@ static KEY: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Reads keys, one a line; blanks around them and empty lines do not count. Gives them as they are kept.
-pub(crate) fn check_ssh_keys(text: &str) -> Result<String, Refusal> {
+pub(crate) fn check_ssh_keys(text: &str) -> Result<String, ApiError> {
     let text = text.trim();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         if !KEY.is_match(line) {
-            return Err(Refusal::bad(format!(
+            return Err(ApiError::bad(format!(
                 "SSH key: {line} does not match any supported type: ssh-rsa, ssh-ed25519, ecdsa-*"
             )));
         }
         SshKeys::parse(line)
-            .map_err(|error| Refusal::bad(format!("Malformed SSH key: {line}: {}", error.reason)))?;
+            .map_err(|error| ApiError::bad(format!("Malformed SSH key: {line}: {}", error.reason)))?;
     }
     Ok(text.to_owned())
 }

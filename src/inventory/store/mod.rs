@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
@@ -22,6 +23,7 @@ pub use records::{Change, Record, Records, Stored};
 pub use sql::SqlStore;
 
 use super::event::{Event, EventPage, EventQuery};
+use crate::api_error::ApiError;
 
 /// A kind of record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -364,4 +366,21 @@ pub trait Store: fmt::Debug + Send + Sync {
 
     /// Ends what is under way and closes the database.
     async fn close(&self);
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        tracing::error!(error = &error as &dyn std::error::Error, "the database failed");
+        match error {
+            StoreError::Contended => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the record is being changed by too many others at once; try again",
+            ),
+            StoreError::Silent { .. } | StoreError::Unreachable { .. } | StoreError::Closed => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "the database does not answer; try again")
+            }
+            StoreError::Full { .. } => Self::insufficient_storage("the database"),
+            _ => Self::internal("the database failed"),
+        }
+    }
 }

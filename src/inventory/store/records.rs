@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::{
     Bound, Changes, Filter, Key, Kind, Outcome, Position, Row, Step, Store, StoreError, counted_size,
 };
-use crate::inventory::Refusal;
+use crate::api_error::ApiError;
 use crate::inventory::event::Event;
 
 /// A value that is kept as a record.
@@ -134,9 +134,9 @@ impl Records {
     /// # Errors
     ///
     /// When the plan refuses, or the database fails.
-    pub async fn change<T, F>(&self, plan: impl Fn() -> F) -> Result<T, Refusal>
+    pub async fn change<T, F>(&self, plan: impl Fn() -> F) -> Result<T, ApiError>
     where
-        F: Future<Output = Result<(Change, T), Refusal>>,
+        F: Future<Output = Result<(Change, T), ApiError>>,
     {
         for attempt in 0..MOST_ATTEMPTS {
             // Otherwise those who are never overtaken could be faster than the same other one for ever.
@@ -194,7 +194,7 @@ impl Records {
 pub struct Change {
     changes: Changes,
     /// Why it is refused if it exceeds a bound.
-    out_of_bounds: Option<Refusal>,
+    out_of_bounds: Option<ApiError>,
 }
 
 impl Change {
@@ -237,7 +237,7 @@ impl Change {
     }
 
     /// The change is refused if the parts of a record are not within a bound afterwards.
-    pub fn require_within(&mut self, bound: Bound, refusal: Refusal) {
+    pub fn require_within(&mut self, bound: Bound, refusal: ApiError) {
         self.changes.steps.push(Step::RequireWithin(bound));
         self.out_of_bounds = Some(refusal);
     }

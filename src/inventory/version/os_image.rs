@@ -9,11 +9,12 @@ use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 use uuid::{Builder, Uuid};
 
+use crate::api_error::ApiError;
 use crate::images::{Catalogue, CpuArchitecture, ImageType, OsImage, Version};
+use crate::inventory::Inventory;
 use crate::inventory::infra_env::{InfraEnvRecord, NOT_FOUND};
 use crate::inventory::request::request_bodies;
 use crate::inventory::store::{Change, Filter, Kind, Record, Stored};
-use crate::inventory::{Inventory, Refusal};
 
 /// A live image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -113,11 +114,11 @@ impl Inventory {
     /// # Errors
     ///
     /// When the database fails.
-    pub async fn present_catalogue(&self) -> Result<Catalogue, Refusal> {
+    pub async fn present_catalogue(&self) -> Result<Catalogue, ApiError> {
         Ok(self.catalogue().clone().with_os_images(self.added_images().await?))
     }
 
-    async fn added_images(&self) -> Result<Vec<OsImage>, Refusal> {
+    async fn added_images(&self) -> Result<Vec<OsImage>, ApiError> {
         let stored: Vec<Stored<OsImageRecord>> = self.records().list(Filter::all(Kind::OsImage)).await?;
         Ok(stored.into_iter().map(|stored| stored.record.0).collect())
     }
@@ -127,7 +128,7 @@ impl Inventory {
     /// # Errors
     ///
     /// When the database fails.
-    pub async fn os_images(&self) -> Result<Vec<OsImageView>, Refusal> {
+    pub async fn os_images(&self) -> Result<Vec<OsImageView>, ApiError> {
         let configured = self.catalogue().os_images().iter().map(|image| view(image.clone(), true));
         let added = self.added_images().await?.into_iter().map(|image| view(image, false));
         Ok(configured.chain(added).collect())
@@ -138,13 +139,13 @@ impl Inventory {
     /// # Errors
     ///
     /// When a value is refused, or there is an image of this version for these machines.
-    pub async fn add_os_image(&self, params: OsImageParams) -> Result<OsImageView, Refusal> {
+    pub async fn add_os_image(&self, params: OsImageParams) -> Result<OsImageView, ApiError> {
         let OsImageParams { openshift_version, cpu_architecture, url, version } = params;
         if Version::parse(&openshift_version).is_none() {
             let reason = format!("openshift_version {openshift_version:?} is not valid");
-            return Err(Refusal::bad(reason));
+            return Err(ApiError::bad(reason));
         }
-        HttpUrl::parse("url", &url).map_err(|error| Refusal::bad(error.to_string()))?;
+        HttpUrl::parse("url", &url).map_err(|error| ApiError::bad(error.to_string()))?;
         let image_type = ImageType::Full;
         let image = OsImage { openshift_version, cpu_architecture, url, version, image_type, sha256: None };
         let record = OsImageRecord(image.clone());
@@ -152,7 +153,7 @@ impl Inventory {
             .change(|| async {
                 let there = self.records().find::<OsImageRecord>(None, record.id()).await?;
                 if there.is_some() || self.is_configured(&image.openshift_version, cpu_architecture) {
-                    return Err(Refusal::conflict(format!(
+                    return Err(ApiError::conflict(format!(
                         "there is an OS image for version {} and architecture {cpu_architecture}",
                         image.openshift_version
                     )));
@@ -170,14 +171,18 @@ impl Inventory {
     /// # Errors
     ///
     /// When there is no such image, it is part of the configuration, or infra-envs have it.
-    pub async fn remove_os_image(&self, version: &str, architecture: CpuArchitecture) -> Result<(), Refusal> {
+    pub async fn remove_os_image(
+        &self,
+        version: &str,
+        architecture: CpuArchitecture,
+    ) -> Result<(), ApiError> {
         if self.is_configured(version, architecture) {
-            return Err(Refusal::conflict("the OS image is part of the configuration of this service"));
+            return Err(ApiError::conflict("the OS image is part of the configuration of this service"));
         }
         self.records()
             .change(|| async {
                 let found = self.records().find::<OsImageRecord>(None, id_of(version, architecture)).await?;
-                let stored = found.ok_or_else(|| Refusal::not_found(NOT_FOUND))?;
+                let stored = found.ok_or_else(|| ApiError::not_found(NOT_FOUND))?;
                 let infra_envs: Vec<Stored<InfraEnvRecord>> =
                     self.records().list(Filter::all(Kind::InfraEnv)).await?;
                 let has_it = |stored: &&Stored<InfraEnvRecord>| {
@@ -185,7 +190,7 @@ impl Inventory {
                     record.cpu_architecture == architecture && record.image.os_image == version
                 };
                 if let Some(Stored { record, .. }) = infra_envs.iter().find(has_it) {
-                    return Err(Refusal::conflict(format!("infra-env {} has the OS image", record.id)));
+                    return Err(ApiError::conflict(format!("infra-env {} has the OS image", record.id)));
                 }
                 let mut change = Change::new();
                 change.remove(&stored);
@@ -200,7 +205,7 @@ impl Inventory {
         &self,
         change: &mut Change,
         image: &OsImage,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ApiError> {
         if self.is_configured(&image.openshift_version, image.cpu_architecture) {
             return Ok(());
         }
@@ -224,10 +229,10 @@ impl Inventory {
 }
 
 /// Reads the processor in a path.
-pub(super) fn architecture_in_path(name: &str) -> Result<CpuArchitecture, Refusal> {
+pub(super) fn architecture_in_path(name: &str) -> Result<CpuArchitecture, ApiError> {
     CpuArchitecture::from_name(name).ok_or_else(|| {
         let message = "cpu_architecture in path should be one of [x86_64 aarch64 arm64 ppc64le s390x]";
-        Refusal::at_gate(StatusCode::BAD_REQUEST, message)
+        ApiError::at_gate(StatusCode::BAD_REQUEST, message)
     })
 }
 

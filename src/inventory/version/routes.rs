@@ -8,11 +8,12 @@ use axum::http::StatusCode;
 
 use super::os_image::architecture_in_path;
 use super::{ComponentVersions, OsImageParams, OsImageView, SupportedArchitectures};
+use crate::api_error::ApiError;
+use crate::api_error::{ApiErrors, Reply};
 use crate::images::{OpenshiftVersion, Version, VersionQuery};
+use crate::inventory::Inventory;
 use crate::inventory::auth::{Caller, Operation, User, WholeService, operation};
-use crate::inventory::error::{Refusals, Reply};
 use crate::inventory::request::{Body, Query};
-use crate::inventory::{Inventory, Refusal};
 
 pub(crate) fn routes() -> Vec<Operation> {
     vec![
@@ -31,7 +32,7 @@ pub(crate) fn routes() -> Vec<Operation> {
     path = "/v2/component-versions",
     operation_id = "v2ListComponentVersions",
     tag = "versions",
-    responses((status = OK, body = ComponentVersions), Refusals)
+    responses((status = OK, body = ComponentVersions), ApiErrors)
 )]
 async fn list_component_versions(
     _caller: Caller<User, WholeService>,
@@ -57,13 +58,13 @@ async fn list_component_versions(
         ("version" = Option<String>, Query, description = "Those of releases with this in their version"),
         ("only_latest" = Option<bool>, Query, description = "The newest one of each minor version"),
     ),
-    responses((status = OK, body = BTreeMap<String, OpenshiftVersion>), Refusals)
+    responses((status = OK, body = BTreeMap<String, OpenshiftVersion>), ApiErrors)
 )]
 async fn list_openshift_versions(
     _caller: Caller<User, WholeService>,
     query: Query,
     State(inventory): State<Inventory>,
-) -> Result<Reply<BTreeMap<String, OpenshiftVersion>>, Refusal> {
+) -> Result<Reply<BTreeMap<String, OpenshiftVersion>>, ApiError> {
     let asked = VersionQuery { containing: query.text("version"), only_latest: query.flag("only_latest") };
     Ok(Reply(StatusCode::OK, inventory.present_catalogue().await?.openshift_versions(asked)))
 }
@@ -75,15 +76,15 @@ async fn list_openshift_versions(
     operation_id = "GetSupportedArchitectures",
     tag = "versions",
     params(("openshift_version" = String, Query, description = "The version")),
-    responses((status = OK, body = SupportedArchitectures), Refusals)
+    responses((status = OK, body = SupportedArchitectures), ApiErrors)
 )]
 async fn list_supported_architectures(
     _caller: Caller<User, WholeService>,
     query: Query,
-) -> Result<Reply<SupportedArchitectures>, Refusal> {
+) -> Result<Reply<SupportedArchitectures>, ApiError> {
     let text = query.text("openshift_version").ok_or_else(|| Query::missing("openshift_version"))?;
     let version = Version::parse(text)
-        .ok_or_else(|| Refusal::bad(format!("Openshift version {text:?} is not valid")))?;
+        .ok_or_else(|| ApiError::bad(format!("Openshift version {text:?} is not valid")))?;
     Ok(Reply(StatusCode::OK, SupportedArchitectures::of(&version)))
 }
 
@@ -93,12 +94,12 @@ async fn list_supported_architectures(
     path = "/v2/os-images",
     operation_id = "ListOsImages",
     tag = "versions",
-    responses((status = OK, body = Vec<OsImageView>), Refusals)
+    responses((status = OK, body = Vec<OsImageView>), ApiErrors)
 )]
 async fn list_os_images(
     _caller: Caller<User, WholeService>,
     State(inventory): State<Inventory>,
-) -> Result<Reply<Vec<OsImageView>>, Refusal> {
+) -> Result<Reply<Vec<OsImageView>>, ApiError> {
     Ok(Reply(StatusCode::OK, inventory.os_images().await?))
 }
 
@@ -109,13 +110,13 @@ async fn list_os_images(
     operation_id = "AddOsImage",
     tag = "versions",
     request_body = OsImageParams,
-    responses((status = CREATED, body = OsImageView), Refusals)
+    responses((status = CREATED, body = OsImageView), ApiErrors)
 )]
 async fn add_os_image(
     _caller: Caller<User, WholeService>,
     State(inventory): State<Inventory>,
     Body(params): Body<OsImageParams>,
-) -> Result<Reply<OsImageView>, Refusal> {
+) -> Result<Reply<OsImageView>, ApiError> {
     Ok(Reply(StatusCode::CREATED, inventory.add_os_image(params).await?))
 }
 
@@ -129,14 +130,14 @@ async fn add_os_image(
         ("openshift_version" = String, Path, description = "The version that it is for"),
         ("cpu_architecture" = String, Path, description = "The machines that it is for"),
     ),
-    responses((status = NO_CONTENT), Refusals)
+    responses((status = NO_CONTENT), ApiErrors)
 )]
 async fn remove_os_image(
     _caller: Caller<User, WholeService>,
     path: Result<Path<(String, String)>, PathRejection>,
     State(inventory): State<Inventory>,
-) -> Result<StatusCode, Refusal> {
-    let Path((version, architecture)) = path.map_err(|error| Refusal::malformed(error.to_string()))?;
+) -> Result<StatusCode, ApiError> {
+    let Path((version, architecture)) = path.map_err(|error| ApiError::malformed(error.to_string()))?;
     inventory.remove_os_image(&version, architecture_in_path(&architecture)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kindling::inventory::Refusal;
+use kindling::api_error::ApiError;
 use kindling::inventory::event::{Event, EventQuery, Severity};
 use kindling::inventory::store::{Change, Changes, Filter, Kind, Outcome, Row, Step, Store, StoreError};
 use uuid::Uuid;
@@ -239,10 +239,10 @@ fn a_plan_that_refuses_changes_nothing() {
         let planned = records.change(|| async {
             let mut change = Change::new();
             change.insert(&counter);
-            Err::<(Change, ()), _>(Refusal::conflict("no"))
+            Err::<(Change, ()), _>(ApiError::conflict("no"))
         });
         let refused = planned.await;
-        assert_eq!(refused, Err(Refusal::conflict("no")));
+        assert_eq!(refused, Err(ApiError::conflict("no")));
         assert!(records.find::<Counter>(None, counter.id).await.unwrap().is_none());
     });
 }

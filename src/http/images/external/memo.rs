@@ -11,9 +11,9 @@ use sha2::{Digest as _, Sha256};
 
 use super::fingerprint::fingerprint;
 use super::{Access, Condition, Current, Kind, Origin, Told};
+use crate::api_error::ApiError;
 use crate::discovery::Rendered;
 use crate::images::CpuArchitecture;
-use crate::inventory::Refusal;
 use crate::inventory::id::InfraEnvId;
 
 /// Room for hundreds of configs with the networks of dozens of machines.
@@ -142,7 +142,7 @@ impl Key {
 #[derive(Debug, Default)]
 pub(super) struct Entry {
     memo: Option<Arc<Memo>>,
-    last: Option<(Instant, Result<(), Refusal>)>,
+    last: Option<(Instant, Result<(), ApiError>)>,
 }
 
 impl Entry {
@@ -152,7 +152,7 @@ impl Entry {
 
     /// The last outcome, if it is one for a request that came at a time: a yes of up to `trust` before, or whatever was
     /// said to a call that began since.
-    pub(super) fn known(&self, arrived: Instant, trust: Duration) -> Option<Result<Arc<Memo>, Refusal>> {
+    pub(super) fn known(&self, arrived: Instant, trust: Duration) -> Option<Result<Arc<Memo>, ApiError>> {
         let (began, outcome) = self.last.as_ref()?;
         let age = arrived.saturating_duration_since(*began);
         match outcome {
@@ -162,7 +162,7 @@ impl Entry {
         }
     }
 
-    pub(super) fn note(&mut self, began: Instant, outcome: &Result<Arc<Memo>, Refusal>) {
+    pub(super) fn note(&mut self, began: Instant, outcome: &Result<Arc<Memo>, ApiError>) {
         if let Ok(memo) = outcome {
             self.memo = Some(Arc::clone(memo));
         }
@@ -203,7 +203,7 @@ impl Memos {
     }
 
     /// Notes how much room an outcome takes, and makes room for it. Of a caller who was never let in, nothing is kept.
-    pub(super) fn weigh(&self, key: &Key, outcome: &Result<Arc<Memo>, Refusal>) {
+    pub(super) fn weigh(&self, key: &Key, outcome: &Result<Arc<Memo>, ApiError>) {
         let bytes = outcome.as_ref().ok().map(|memo| memo.bytes());
         self.with(|known| {
             match bytes {
@@ -355,7 +355,7 @@ mod tests {
             let known = entry.known(began + Duration::from_millis(after), trust);
             assert_eq!(known.is_some(), is_known, "{after} ms");
         }
-        entry.note(began + trust, &Err(Refusal::not_found("gone")));
+        entry.note(began + trust, &Err(ApiError::not_found("gone")));
         assert!(
             entry.known(began, trust).unwrap().is_err(),
             "who came before the call hears what it was told"
@@ -382,9 +382,9 @@ mod tests {
         );
         let before = count();
         memos.entry(&key(1000));
-        memos.weigh(&key(1000), &Err(Refusal::not_found("no")));
+        memos.weigh(&key(1000), &Err(ApiError::not_found("no")));
         assert_eq!(count(), before);
-        memos.weigh(&key(99), &Err(Refusal::not_found("no")));
+        memos.weigh(&key(99), &Err(ApiError::not_found("no")));
         assert_eq!(count(), before, "what was known is known until it is too much");
         let forms = [Access::Nothing, Access::ApiKey(Secret::new("t")), Access::ImageToken(Secret::new("t"))];
         let keys: std::collections::HashSet<_> =

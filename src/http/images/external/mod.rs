@@ -44,9 +44,9 @@ use isogen::Packed;
 
 use super::Artifact;
 use super::inputs::{Access, Current, ImageInputs, Origin};
+use crate::api_error::ApiError;
 use crate::discovery::Rendered;
 use crate::images::CpuArchitecture;
-use crate::inventory::Refusal;
 use crate::inventory::id::InfraEnvId;
 
 use memo::{Key, Memo, Memos};
@@ -108,7 +108,7 @@ impl External {
     }
 
     /// Asks whether the caller may have an image, and for what has changed of it.
-    async fn check(&self, subject: &Subject<'_>, kept: Option<&Arc<Memo>>) -> Result<Arc<Memo>, Refusal> {
+    async fn check(&self, subject: &Subject<'_>, kept: Option<&Arc<Memo>>) -> Result<Arc<Memo>, ApiError> {
         let condition = kept.map(|memo| memo.condition()).unwrap_or_default();
         let told = self.service.config(subject, &condition).await?;
         if let Some(memo) = kept.filter(|memo| memo.holds(&told)) {
@@ -144,7 +144,12 @@ impl External {
 
 #[async_trait]
 impl ImageInputs for External {
-    async fn current(&self, id: InfraEnvId, artifact: Artifact, access: &Access) -> Result<Current, Refusal> {
+    async fn current(
+        &self,
+        id: InfraEnvId,
+        artifact: Artifact,
+        access: &Access,
+    ) -> Result<Current, ApiError> {
         let arrived = Instant::now();
         let kind = Kind::of(artifact);
         let key = Key::new(id, kind, access);
@@ -174,13 +179,13 @@ impl ImageInputs for External {
         current: &Current,
         _artifact: Artifact,
         machine: Option<MacAddr>,
-    ) -> Result<Rendered, Refusal> {
+    ) -> Result<Rendered, ApiError> {
         if machine.is_some() {
             return Err(only_there("images for one machine"));
         }
         match &current.origin {
             Origin::Rendered(rendered) => Ok(Rendered::clone(rendered)),
-            Origin::Record(_) => Err(Refusal::internal("the infra-env is of an inventory of this process")),
+            Origin::Record(_) => Err(ApiError::internal("the infra-env is of an inventory of this process")),
         }
     }
 
@@ -188,19 +193,19 @@ impl ImageInputs for External {
         &self,
         id: InfraEnvId,
         access: &Access,
-    ) -> Result<(String, CpuArchitecture), Refusal> {
+    ) -> Result<(String, CpuArchitecture), ApiError> {
         let subject = Subject { id, kind: Kind::Network, access };
         self.service.infra_env(&subject).await?.live_image()
     }
 
-    async fn ipxe_script(&self, id: InfraEnvId, access: &Access) -> Result<String, Refusal> {
+    async fn ipxe_script(&self, id: InfraEnvId, access: &Access) -> Result<String, ApiError> {
         self.service.ipxe_script(&Subject { id, kind: Kind::Network, access }).await
     }
 }
 
 /// What a client hears of what the calls of the assisted image service are not enough for.
-fn only_there(what: &str) -> Refusal {
-    Refusal::not_found(format!("{what} are not served for an inventory elsewhere: ask that inventory"))
+fn only_there(what: &str) -> ApiError {
+    ApiError::not_found(format!("{what} are not served for an inventory elsewhere: ask that inventory"))
 }
 
 /// What the service distinguishes between images.

@@ -17,9 +17,10 @@ use serde::de::IgnoredAny;
 use tokio_rustls::rustls::ClientConfig;
 
 use super::{Access, ExternalSettings, Kind};
+use crate::api_error::ApiError;
 use crate::images::CpuArchitecture;
 use crate::inventory::id::InfraEnvId;
-use crate::inventory::{Refusal, Secret, Settings};
+use crate::inventory::{Secret, Settings};
 use crate::trust;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -100,7 +101,11 @@ impl Service {
     }
 
     /// The Ignition config, if it is another one.
-    pub(super) async fn config(&self, subject: &Subject<'_>, condition: &Condition) -> Result<Told, Refusal> {
+    pub(super) async fn config(
+        &self,
+        subject: &Subject<'_>,
+        condition: &Condition,
+    ) -> Result<Told, ApiError> {
         let mut query = Vec::from_iter(subject.kind.iso_type().map(|kind| ("discovery_iso_type", kind)));
         query.push(("file_name", "discovery.ign"));
         let asked = Instant::now();
@@ -123,7 +128,7 @@ impl Service {
     }
 
     /// The archive for the early boot; empty if there is none.
-    pub(super) async fn early_boot(&self, subject: &Subject<'_>) -> Result<Packed, Refusal> {
+    pub(super) async fn early_boot(&self, subject: &Subject<'_>) -> Result<Packed, ApiError> {
         let response = self.get(subject, "/downloads/minimal-initrd", (&[], HeaderMap::new())).await?;
         match response.status() {
             StatusCode::NO_CONTENT => Ok(Packed::default()),
@@ -133,7 +138,7 @@ impl Service {
     }
 
     /// What the service says of an infra-env.
-    pub(super) async fn infra_env(&self, subject: &Subject<'_>) -> Result<InfraEnv, Refusal> {
+    pub(super) async fn infra_env(&self, subject: &Subject<'_>) -> Result<InfraEnv, ApiError> {
         let response = self.get(subject, "", (&[], HeaderMap::new())).await?;
         if response.status() != StatusCode::OK {
             return Err(refused(response.status()));
@@ -143,7 +148,7 @@ impl Service {
     }
 
     /// The script with which iPXE boots a machine.
-    pub(super) async fn ipxe_script(&self, subject: &Subject<'_>) -> Result<String, Refusal> {
+    pub(super) async fn ipxe_script(&self, subject: &Subject<'_>) -> Result<String, ApiError> {
         let query = [("file_name", "ipxe-script")];
         let response = self.get(subject, "/downloads/files", (&query, HeaderMap::new())).await?;
         if response.status() != StatusCode::OK {
@@ -159,9 +164,9 @@ impl Service {
         subject: &Subject<'_>,
         path: &str,
         (query, mut headers): (&[(&str, &str)], HeaderMap),
-    ) -> Result<Response, Refusal> {
+    ) -> Result<Response, ApiError> {
         let whole = format!("{}/{}{path}", self.base, subject.id);
-        let mut url = Url::parse(&whole).map_err(|_| Refusal::internal("the inventory has no URL"))?;
+        let mut url = Url::parse(&whole).map_err(|_| ApiError::internal("the inventory has no URL"))?;
         let path = url.path().to_owned();
         let key = match subject.access {
             Access::ApiKey(token) => Some(("api_key", token.reveal())),
@@ -196,13 +201,13 @@ pub(super) struct InfraEnv {
 
 impl InfraEnv {
     /// The changes of the kernel arguments.
-    pub(super) fn kernel_arguments(&self) -> Result<KernelArguments, Refusal> {
+    pub(super) fn kernel_arguments(&self) -> Result<KernelArguments, ApiError> {
         let text = self.kernel_arguments.as_deref().unwrap_or_default();
         KernelArguments::parse(text).map_err(|error| not_understood(&error.to_string()))
     }
 
     /// The version of its live image, and the processor.
-    pub(super) fn live_image(&self) -> Result<(String, CpuArchitecture), Refusal> {
+    pub(super) fn live_image(&self) -> Result<(String, CpuArchitecture), ApiError> {
         let version = self.openshift_version.clone().filter(|version| !version.is_empty());
         let architecture = self.cpu_architecture.as_deref().unwrap_or("x86_64");
         version
@@ -249,8 +254,8 @@ fn trusting(path: &Path) -> Result<ClientConfig, ExternalError> {
     config.map_err(|source| ExternalError::Certificates { path: path.to_owned(), source })
 }
 
-fn show(headers: &mut HeaderMap, name: HeaderName, token: &Secret) -> Result<(), Refusal> {
-    let unfit = |_| Refusal::at_gate(StatusCode::UNAUTHORIZED, "the token has characters that no token has");
+fn show(headers: &mut HeaderMap, name: HeaderName, token: &Secret) -> Result<(), ApiError> {
+    let unfit = |_| ApiError::at_gate(StatusCode::UNAUTHORIZED, "the token has characters that no token has");
     let mut value = HeaderValue::from_str(token.reveal()).map_err(unfit)?;
     value.set_sensitive(true);
     headers.insert(name, value);
@@ -258,7 +263,7 @@ fn show(headers: &mut HeaderMap, name: HeaderName, token: &Secret) -> Result<(),
 }
 
 /// The body of an answer, if it is not too long.
-async fn read(mut response: Response) -> Result<Bytes, Refusal> {
+async fn read(mut response: Response) -> Result<Bytes, ApiError> {
     let path = response.url().path().to_owned();
     let mut body = BytesMut::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| unreachable(&path, error))? {
@@ -271,7 +276,7 @@ async fn read(mut response: Response) -> Result<Bytes, Refusal> {
 }
 
 /// Makes sure that it is a config, rather than a page of something that stands in front of the service.
-pub(super) fn require_config(body: &[u8]) -> Result<(), Refusal> {
+pub(super) fn require_config(body: &[u8]) -> Result<(), ApiError> {
     let is_object = body.trim_ascii_start().starts_with(b"{");
     if is_object && serde_json::from_slice::<IgnoredAny>(body).is_ok() {
         return Ok(());
@@ -290,19 +295,19 @@ fn date(headers: &HeaderMap, name: &HeaderName) -> Option<DateTime<Utc>> {
 
 /// What the caller hears when the service does not do what it is asked: the same. What is no error by its number is one
 /// here, and must not look like an image.
-fn refused(status: StatusCode) -> Refusal {
+fn refused(status: StatusCode) -> ApiError {
     if status.is_client_error() || status.is_server_error() {
-        return Refusal::new(status, format!("the inventory answers {status}"));
+        return ApiError::new(status, format!("the inventory answers {status}"));
     }
     not_understood(&format!("status {status}"))
 }
 
 /// What the caller hears when the service cannot be asked. Where it is, is for the log alone.
-fn unreachable(path: &str, error: reqwest::Error) -> Refusal {
+fn unreachable(path: &str, error: reqwest::Error) -> ApiError {
     let is_late = error.is_timeout();
     let error = error.without_url();
     tracing::warn!(path, error = &error as &dyn Error, "the inventory cannot be asked");
-    Refusal::internal(if is_late {
+    ApiError::internal(if is_late {
         "the inventory does not answer in time"
     } else {
         "the inventory cannot be reached"
@@ -310,9 +315,9 @@ fn unreachable(path: &str, error: reqwest::Error) -> Refusal {
 }
 
 /// What the caller hears when the service answers what no service of this kind does.
-pub(super) fn not_understood(what: &str) -> Refusal {
+pub(super) fn not_understood(what: &str) -> ApiError {
     tracing::warn!(answer = what, "the inventory answers what is not understood");
-    Refusal::new(StatusCode::BAD_GATEWAY, "the inventory answers what is not understood; the log says what")
+    ApiError::new(StatusCode::BAD_GATEWAY, "the inventory answers what is not understood; the log says what")
 }
 
 #[cfg(test)]

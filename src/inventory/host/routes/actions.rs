@@ -10,10 +10,11 @@ use super::super::model::{BindHostParams, Host};
 use super::super::record::HostRecord;
 use super::super::status::HostStatus;
 use super::super::view::Shown;
+use crate::api_error::ApiError;
+use crate::api_error::{ApiErrors, Reply};
+use crate::inventory::Inventory;
 use crate::inventory::auth::{Caller, Operation, User, operation};
-use crate::inventory::error::{Refusals, Reply};
 use crate::inventory::request::{Body, RequestId};
-use crate::inventory::{Inventory, Refusal};
 
 pub(super) fn routes() -> Vec<Operation> {
     vec![
@@ -33,14 +34,14 @@ pub(super) fn routes() -> Vec<Operation> {
     tag = "hosts",
     params(HostKey),
     request_body = BindHostParams,
-    responses((status = OK, body = Host), Refusals)
+    responses((status = OK, body = Host), ApiErrors)
 )]
 async fn bind_host(
     Caller { target: place, .. }: Caller<User, HostKey>,
     request: RequestId,
     State(inventory): State<Inventory>,
     Body(params): Body<BindHostParams>,
-) -> Result<Reply<Host>, Refusal> {
+) -> Result<Reply<Host>, ApiError> {
     let host = Binding { place, cluster: params.cluster_id, request }.bind(&inventory).await?;
     Ok(Reply(StatusCode::OK, Host::of(host, Shown::AsKept, inventory.settings())))
 }
@@ -52,13 +53,13 @@ async fn bind_host(
     operation_id = "UnbindHost",
     tag = "hosts",
     params(HostKey),
-    responses((status = OK, body = Host), Refusals)
+    responses((status = OK, body = Host), ApiErrors)
 )]
 async fn unbind_host(
     Caller { target: place, .. }: Caller<User, HostKey>,
     request: RequestId,
     State(inventory): State<Inventory>,
-) -> Result<Reply<Host>, Refusal> {
+) -> Result<Reply<Host>, ApiError> {
     let host = unbind(&inventory, place, request).await?;
     Ok(Reply(StatusCode::OK, Host::of(host, Shown::AsKept, inventory.settings())))
 }
@@ -70,12 +71,12 @@ async fn unbind_host(
     operation_id = "v2ResetHost",
     tag = "hosts",
     params(HostKey),
-    responses((status = NOT_IMPLEMENTED, body = crate::inventory::OperationError), Refusals)
+    responses((status = NOT_IMPLEMENTED, body = crate::api_error::OperationError), ApiErrors)
 )]
 async fn reset_host(
     Caller { target: place, .. }: Caller<User, HostKey>,
     State(inventory): State<Inventory>,
-) -> Result<StatusCode, Refusal> {
+) -> Result<StatusCode, ApiError> {
     let host = place.find(inventory.records()).await?.record;
     require_joining(&host)?;
     Err(not_implemented("hosts cannot be reset: this service does not install"))
@@ -88,44 +89,44 @@ async fn reset_host(
     operation_id = "v2InstallHost",
     tag = "hosts",
     params(HostKey),
-    responses((status = NOT_IMPLEMENTED, body = crate::inventory::OperationError), Refusals)
+    responses((status = NOT_IMPLEMENTED, body = crate::api_error::OperationError), ApiErrors)
 )]
 async fn install_host(
     Caller { target: place, .. }: Caller<User, HostKey>,
     State(inventory): State<Inventory>,
-) -> Result<StatusCode, Refusal> {
+) -> Result<StatusCode, ApiError> {
     let host = place.find(inventory.records()).await?.record;
     if host.cluster_id.is_none() {
-        return Err(Refusal::not_found(format!("Host {} belongs to no cluster", host.id)));
+        return Err(ApiError::not_found(format!("Host {} belongs to no cluster", host.id)));
     }
     require_joining(&host)?;
     if host.status != HostStatus::Known {
         let reason = format!("Host {} is in state {}, not {}", host.id, host.status, HostStatus::Known);
-        return Err(Refusal::conflict(reason));
+        return Err(ApiError::conflict(reason));
     }
     Err(not_implemented("hosts cannot be installed: this service does not install"))
 }
 
-fn require_joining(host: &HostRecord) -> Result<(), Refusal> {
+fn require_joining(host: &HostRecord) -> Result<(), ApiError> {
     if host.cluster_id.is_some() && host.joins() {
         return Ok(());
     }
-    Err(Refusal::conflict(format!("Host {} does not join a cluster that is installed", host.id)))
+    Err(ApiError::conflict(format!("Host {} does not join a cluster that is installed", host.id)))
 }
 
-fn not_implemented(reason: &str) -> Refusal {
-    Refusal::new(StatusCode::NOT_IMPLEMENTED, reason)
+fn not_implemented(reason: &str) -> ApiError {
+    ApiError::new(StatusCode::NOT_IMPLEMENTED, reason)
 }
 
 /// The validation in the path.
 struct ValidationAt(String);
 
 impl<S: Send + Sync> FromRequestParts<S> for ValidationAt {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let parameters = RawPathParams::from_request_parts(parts, state).await;
-        let parameters = parameters.map_err(|error| Refusal::malformed(error.to_string()))?;
+        let parameters = parameters.map_err(|error| ApiError::malformed(error.to_string()))?;
         let found = parameters.iter().find(|(name, _)| *name == "validation_id");
         Ok(Self(found.map(|(_, text)| text.to_owned()).unwrap_or_default()))
     }
@@ -138,19 +139,19 @@ impl<S: Send + Sync> FromRequestParts<S> for ValidationAt {
     operation_id = "v2ResetHostValidation",
     tag = "hosts",
     params(HostKey, ("validation_id" = String, Path, description = "The validation")),
-    responses((status = NOT_IMPLEMENTED, body = crate::inventory::OperationError), Refusals)
+    responses((status = NOT_IMPLEMENTED, body = crate::api_error::OperationError), ApiErrors)
 )]
 async fn reset_host_validation(
     Caller { target: place, .. }: Caller<User, HostKey>,
     ValidationAt(id): ValidationAt,
     State(inventory): State<Inventory>,
-) -> Result<StatusCode, Refusal> {
+) -> Result<StatusCode, ApiError> {
     let host = place.find(inventory.records()).await?.record;
     if !matches!(id.as_str(), "sufficient-installation-disk-speed" | "container-images-available") {
-        return Err(Refusal::bad(format!("Validation {id:?} cannot be reset")));
+        return Err(ApiError::bad(format!("Validation {id:?} cannot be reset")));
     }
     if host.cluster_id.is_none() {
-        return Err(Refusal::conflict(format!("Host {} belongs to no cluster", host.id)));
+        return Err(ApiError::conflict(format!("Host {} belongs to no cluster", host.id)));
     }
     Err(not_implemented("validations of an installation cannot be reset: this service does not install"))
 }

@@ -19,13 +19,14 @@ use super::super::registration::Registration;
 use super::super::reply::Finding;
 use super::super::steps::{StepReply, Steps, has_to_upgrade, steps_for};
 use super::super::view::Shown;
+use crate::api_error::ApiError;
+use crate::api_error::{ApiErrors, Reply};
+use crate::inventory::Inventory;
 use crate::inventory::auth::{Agent, Caller, Operation, operation};
-use crate::inventory::error::{Refusals, Reply};
 use crate::inventory::event::Severity;
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::infra_env::InfraEnvRecord;
 use crate::inventory::request::{Body, Query, RequestId};
-use crate::inventory::{Inventory, Refusal};
 
 pub(super) fn routes() -> Vec<Operation> {
     vec![
@@ -68,14 +69,14 @@ impl<S: Send + Sync> FromRequestParts<S> for AgentCall {
     tag = "hosts",
     params(("infra_env_id" = uuid::Uuid, Path)),
     request_body = HostCreateParams,
-    responses((status = CREATED, body = RegisteredHost), Refusals)
+    responses((status = CREATED, body = RegisteredHost), ApiErrors)
 )]
 async fn register_host(
     Caller { target: infra_env_id, .. }: Caller<Agent, InfraEnvId>,
     call: AgentCall,
     State(inventory): State<Inventory>,
     Body(params): Body<HostCreateParams>,
-) -> Result<Reply<RegisteredHost>, Refusal> {
+) -> Result<Reply<RegisteredHost>, ApiError> {
     let place = HostKey { infra_env_id, host_id: params.host_id };
     let agent_version = params.discovery_agent_version.or(call.agent_version).unwrap_or_default();
     let host = Registration { place, agent_version, request: call.request }.register(&inventory).await?;
@@ -97,14 +98,14 @@ async fn register_host(
     operation_id = "v2GetNextSteps",
     tag = "hosts",
     params(HostKey, ("timestamp" = Option<i64>, Query, description = "The clock of the host, in seconds since 1970")),
-    responses((status = OK, body = Steps), Refusals)
+    responses((status = OK, body = Steps), ApiErrors)
 )]
 async fn get_next_steps(
     Caller { target: place, .. }: Caller<Agent, HostKey>,
     call: AgentCall,
     query: Query,
     State(inventory): State<Inventory>,
-) -> Result<Reply<Steps>, Refusal> {
+) -> Result<Reply<Steps>, ApiError> {
     let clock = query.number("timestamp")?;
     let records = inventory.records();
     let infra_env =
@@ -137,14 +138,14 @@ async fn get_next_steps(
     tag = "hosts",
     params(HostKey),
     request_body = StepReply,
-    responses((status = NO_CONTENT), Refusals)
+    responses((status = NO_CONTENT), ApiErrors)
 )]
 async fn post_step_reply(
     Caller { target: place, .. }: Caller<Agent, HostKey>,
     request: RequestId,
     State(inventory): State<Inventory>,
     Body(reply): Body<StepReply>,
-) -> Result<StatusCode, Refusal> {
+) -> Result<StatusCode, ApiError> {
     place.find(inventory.records()).await?;
     let finding = Finding::read(&reply, &inventory.settings().host_limits)?;
     let keep =
@@ -161,14 +162,14 @@ async fn post_step_reply(
     tag = "hosts",
     params(HostKey),
     request_body = HostProgressParams,
-    responses((status = OK), Refusals)
+    responses((status = OK), ApiErrors)
 )]
 async fn update_host_progress(
     Caller { target: place, .. }: Caller<Agent, HostKey>,
     request: RequestId,
     State(inventory): State<Inventory>,
     Body(said): Body<HostProgressParams>,
-) -> Result<StatusCode, Refusal> {
+) -> Result<StatusCode, ApiError> {
     place.change(&inventory, request, |host, journal| keep_progress(host, &said, journal)).await?;
     Ok(StatusCode::OK)
 }
@@ -181,14 +182,14 @@ async fn update_host_progress(
     tag = "hosts",
     params(HostKey),
     request_body = LogsProgressParams,
-    responses((status = NO_CONTENT), Refusals)
+    responses((status = NO_CONTENT), ApiErrors)
 )]
 async fn update_host_logs_progress(
     Caller { target: place, .. }: Caller<Agent, HostKey>,
     request: RequestId,
     State(inventory): State<Inventory>,
     Body(said): Body<LogsProgressParams>,
-) -> Result<StatusCode, Refusal> {
+) -> Result<StatusCode, ApiError> {
     let keep = |host: &mut HostRecord, journal: &mut Journal| {
         keep_logs_state(host, said.logs_state, journal);
         Ok(())

@@ -8,14 +8,15 @@ use super::super::model::Host;
 use super::super::stage::HostRole;
 use super::super::status::HostStatus;
 use super::super::view::{Shown, views, views_of_cluster};
+use crate::api_error::ApiError;
+use crate::api_error::ApiErrors;
+use crate::inventory::Inventory;
 use crate::inventory::auth::{Caller, Operation, UserOrAgent, operation};
-use crate::inventory::error::Refusals;
 use crate::inventory::id::{ClusterId, InfraEnvId};
 use crate::inventory::infra_env::InfraEnvRecord;
 use crate::inventory::list::json_list;
 use crate::inventory::request::Query;
 use crate::inventory::store::{Filter, Kind};
-use crate::inventory::{Inventory, Refusal};
 
 pub(super) fn routes() -> Vec<Operation> {
     vec![operation!(list_hosts), operation!(list_cluster_hosts)]
@@ -28,14 +29,14 @@ pub(super) fn routes() -> Vec<Operation> {
     operation_id = "v2ListHosts",
     tag = "hosts",
     params(("infra_env_id" = uuid::Uuid, Path)),
-    responses((status = OK, body = Vec<Host>), Refusals)
+    responses((status = OK, body = Vec<Host>), ApiErrors)
 )]
 async fn list_hosts(
     Caller { target: id, .. }: Caller<UserOrAgent, InfraEnvId>,
     State(inventory): State<Inventory>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let found = inventory.records().find::<InfraEnvRecord>(None, id.0).await?;
-    found.ok_or_else(|| Refusal::not_found("record not found"))?;
+    found.ok_or_else(|| ApiError::not_found("record not found"))?;
     json_list(views(&inventory, Filter::all(Kind::Host).within(id.0), Shown::InFull)).await
 }
 
@@ -52,13 +53,13 @@ async fn list_hosts(
         ("with-inventory" = Option<bool>, Query, description = "Say what they are made of"),
         ("with-connectivity" = Option<bool>, Query, description = "Say which other hosts they reach")
     ),
-    responses((status = OK, body = Vec<Host>), Refusals)
+    responses((status = OK, body = Vec<Host>), ApiErrors)
 )]
 async fn list_cluster_hosts(
     Caller { target: id, .. }: Caller<UserOrAgent, ClusterId>,
     query: Query,
     State(inventory): State<Inventory>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     const ROLES: [(&str, HostRole); 4] = [
         ("master", HostRole::Master),
         ("arbiter", HostRole::Arbiter),

@@ -13,10 +13,11 @@ use super::super::model::{Host, HostIgnitionParams, HostUpdateParams, InstallerA
 use super::super::record::HostRecord;
 use super::super::refresh::up_to_date;
 use super::super::view::Shown;
+use crate::api_error::ApiError;
+use crate::api_error::{ApiErrors, Reply};
 use crate::inventory::auth::{Caller, Operation, User, operation};
-use crate::inventory::error::{Refusals, Reply};
 use crate::inventory::request::{Body, RequestId};
-use crate::inventory::{Inventory, Refusal, logs};
+use crate::inventory::{Inventory, logs};
 
 pub(super) fn routes() -> Vec<Operation> {
     vec![
@@ -36,16 +37,16 @@ pub(super) fn routes() -> Vec<Operation> {
     operation_id = "v2GetHost",
     tag = "hosts",
     params(HostKey),
-    responses((status = OK, body = Host), Refusals)
+    responses((status = OK, body = Host), ApiErrors)
 )]
 async fn get_host(
     Caller { target: place, .. }: Caller<User, HostKey>,
     State(inventory): State<Inventory>,
-) -> Result<Reply<Host>, Refusal> {
+) -> Result<Reply<Host>, ApiError> {
     let found = place.find(inventory.records()).await?;
     let host = up_to_date(&inventory, found.record).await?;
     // It was there a moment ago.
-    let host = host.ok_or_else(|| Refusal::not_found("record not found"))?;
+    let host = host.ok_or_else(|| ApiError::not_found("record not found"))?;
     Ok(Reply(StatusCode::OK, Host::of(host, Shown::InFull, inventory.settings())))
 }
 
@@ -57,14 +58,14 @@ async fn get_host(
     tag = "hosts",
     params(HostKey),
     request_body = HostUpdateParams,
-    responses((status = CREATED, body = Host), Refusals)
+    responses((status = CREATED, body = Host), ApiErrors)
 )]
 async fn update_host(
     Caller { target: place, .. }: Caller<User, HostKey>,
     request: RequestId,
     State(inventory): State<Inventory>,
     Body(params): Body<HostUpdateParams>,
-) -> Result<Reply<Host>, Refusal> {
+) -> Result<Reply<Host>, ApiError> {
     params.check()?;
     let apply =
         |host: &mut HostRecord, journal: &mut Journal| params.apply(host, inventory.settings(), journal);
@@ -79,13 +80,13 @@ async fn update_host(
     operation_id = "v2DeregisterHost",
     tag = "hosts",
     params(HostKey),
-    responses((status = NO_CONTENT), Refusals)
+    responses((status = NO_CONTENT), ApiErrors)
 )]
 async fn deregister_host(
     Caller { target: place, .. }: Caller<User, HostKey>,
     request: RequestId,
     State(inventory): State<Inventory>,
-) -> Result<StatusCode, Refusal> {
+) -> Result<StatusCode, ApiError> {
     let go = |host: &mut HostRecord, journal: &mut Journal| {
         deregister(host, journal);
         Ok(())
@@ -103,14 +104,14 @@ async fn deregister_host(
     tag = "hosts",
     params(HostKey),
     request_body = InstallerArgsParams,
-    responses((status = CREATED, body = Host), Refusals)
+    responses((status = CREATED, body = Host), ApiErrors)
 )]
 async fn update_installer_args(
     Caller { target: place, .. }: Caller<User, HostKey>,
     request: RequestId,
     State(inventory): State<Inventory>,
     Body(params): Body<InstallerArgsParams>,
-) -> Result<Reply<Host>, Refusal> {
+) -> Result<Reply<Host>, ApiError> {
     check_installer_args(&params.args)?;
     let keep = |host: &mut HostRecord, journal: &mut Journal| {
         keep_installer_args(host, &params.args, journal);
@@ -127,12 +128,12 @@ async fn update_installer_args(
     operation_id = "v2GetHostIgnition",
     tag = "hosts",
     params(HostKey),
-    responses((status = OK, body = HostIgnitionParams), Refusals)
+    responses((status = OK, body = HostIgnitionParams), ApiErrors)
 )]
 async fn get_host_ignition(
     Caller { target: place, .. }: Caller<User, HostKey>,
     State(inventory): State<Inventory>,
-) -> Result<Reply<HostIgnitionParams>, Refusal> {
+) -> Result<Reply<HostIgnitionParams>, ApiError> {
     let host = place.find(inventory.records()).await?.record;
     Ok(Reply(StatusCode::OK, HostIgnitionParams { config: host.choices.ignition_config_overrides }))
 }
@@ -145,14 +146,14 @@ async fn get_host_ignition(
     tag = "hosts",
     params(HostKey),
     request_body = HostIgnitionParams,
-    responses((status = CREATED), Refusals)
+    responses((status = CREATED), ApiErrors)
 )]
 async fn update_host_ignition(
     Caller { target: place, .. }: Caller<User, HostKey>,
     request: RequestId,
     State(inventory): State<Inventory>,
     Body(params): Body<HostIgnitionParams>,
-) -> Result<StatusCode, Refusal> {
+) -> Result<StatusCode, ApiError> {
     if !params.config.is_empty() {
         check_ignition_override(&params.config)?;
     }

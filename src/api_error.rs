@@ -1,4 +1,7 @@
-//! What a client hears when a request is refused.
+//! The error answers of the API: status, JSON body and headers.
+//!
+//! The Assisted Installer API has two bodies for errors. Operations answer with one, and everything before an operation (router,
+//! authentication, parsing of parameters) with the other.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -8,32 +11,29 @@ use ignition::network::check::Finding;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::store::StoreError;
-
-/// A request that is refused: with which status, in which of the API's two shapes, and why.
+/// An error answer.
 ///
-/// The reason goes to the client. What is ours alone (a database that does not answer, say) goes to the log, where it
-/// happens.
+/// The client sees the reason. Details that are not for clients (the error of a database, a path) go to the log, where the error happens.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{status}: {reason}")]
-pub struct Refusal {
+pub struct ApiError {
     status: StatusCode,
     shape: Shape,
     reason: String,
     findings: Vec<Finding>,
-    /// When it is of use to ask again, where that is known.
+    /// When a retry can succeed, if known.
     retry_at: Option<DateTime<Utc>>,
 }
 
-/// After how many seconds it is of use to ask again a service that has no time, unless that is known better.
+/// The seconds in `Retry-After` of an answer 503, unless the error knows the time.
 const RETRY_AFTER: i64 = 5;
 
-/// Which part of the service refuses.
+/// Which of the two bodies an error has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
-    /// An operation: code, kind and reason.
+    /// The body of operations: code, kind and reason.
     Operation,
-    /// What comes before the operation: the router, authentication, and the reader of parameters.
+    /// The body of everything before an operation: code and message.
     Gate,
 }
 
@@ -49,108 +49,91 @@ pub struct OperationError {
     id: u16,
     /// Always `Error`.
     kind: &'static str,
-    /// What is wrong.
+    /// The reason, for people.
     reason: String,
-    /// Where networks of machines are wrong, one by one.
+    /// The findings about static network configs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>, required = false)]
     findings: Vec<Finding>,
 }
 
-/// An error of the router, of authentication or of the reader of parameters.
+/// An error of the router, of authentication or of parameter parsing.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = infra_error)]
 pub struct GateError {
     /// The status.
     code: u16,
-    /// What is wrong.
+    /// The reason, for people.
     message: String,
 }
 
-impl Refusal {
-    /// An operation says no.
+impl ApiError {
+    /// Returns an error of an operation.
     pub fn new(status: StatusCode, reason: impl Into<String>) -> Self {
         Self { status, shape: Shape::Operation, reason: reason.into(), findings: Vec::new(), retry_at: None }
     }
 
-    /// A value that cannot be.
+    /// Returns an error 400 of an operation: a value is invalid.
     pub fn bad(reason: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, reason)
     }
 
-    /// What is asked for is not there.
+    /// Returns an error 404 of an operation: the resource does not exist.
     pub fn not_found(reason: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, reason)
     }
 
-    /// What is asked for cannot be in the present state.
+    /// Returns an error 409 of an operation: the state of the resource does not allow it.
     pub fn conflict(reason: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, reason)
     }
 
-    /// The service is at fault; the log says how.
+    /// Returns an error 500. The cause belongs into the log.
     pub fn internal(reason: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, reason)
     }
 
-    /// A disk has no room for what the request writes. `what` names what is on that disk.
+    /// Returns an error 507: a disk is full. `what` names what is stored on that disk.
     pub fn insufficient_storage(what: &str) -> Self {
         Self::new(StatusCode::INSUFFICIENT_STORAGE, format!("no space left on the disk of {what}"))
     }
 
-    /// The request does not come as far as an operation.
+    /// Returns an error of the router, of authentication or of parameter parsing.
     pub fn at_gate(status: StatusCode, message: impl Into<String>) -> Self {
         Self { status, shape: Shape::Gate, reason: message.into(), findings: Vec::new(), retry_at: None }
     }
 
-    /// A parameter or a body that cannot be read.
+    /// Returns an error 400: a parameter or a body cannot be parsed.
     pub fn malformed(message: impl Into<String>) -> Self {
         Self::at_gate(StatusCode::BAD_REQUEST, message)
     }
 
-    /// With what is wrong with networks of machines, one by one.
+    /// Adds findings about static network configs.
     #[must_use]
     pub fn with_findings(self, findings: Vec<Finding>) -> Self {
         Self { findings, ..self }
     }
 
-    /// With the time at which it is of use to ask again.
+    /// Sets the time for `Retry-After`.
     #[must_use]
     pub fn until(self, retry_at: DateTime<Utc>) -> Self {
         Self { retry_at: Some(retry_at), ..self }
     }
 
-    /// The status.
+    /// Returns the status.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// What is wrong.
+    /// Returns the reason that the client sees.
     #[must_use]
     pub fn reason(&self) -> &str {
         &self.reason
     }
 }
 
-impl From<StoreError> for Refusal {
-    fn from(error: StoreError) -> Self {
-        tracing::error!(error = &error as &dyn std::error::Error, "the database failed");
-        match error {
-            StoreError::Contended => Self::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "the record is being changed by too many others at once; try again",
-            ),
-            StoreError::Silent { .. } | StoreError::Unreachable { .. } | StoreError::Closed => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "the database does not answer; try again")
-            }
-            StoreError::Full { .. } => Self::insufficient_storage("the database"),
-            _ => Self::internal("the database failed"),
-        }
-    }
-}
-
-impl IntoResponse for Refusal {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let code = self.status.as_u16();
         let is_unknown = self.status == StatusCode::UNAUTHORIZED;
@@ -180,7 +163,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// A body as this API writes them: compact, with a newline at its end.
+/// Returns an answer with a JSON body: compact, with a newline at its end, as the Go service writes it.
 pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
     let Ok(mut bytes) = to_json(body) else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
@@ -191,22 +174,22 @@ pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
     response
 }
 
-/// A value as JSON.
-pub(crate) fn to_json(value: &impl Serialize) -> Result<Vec<u8>, Refusal> {
+/// Returns a value as JSON.
+pub(crate) fn to_json(value: &impl Serialize) -> Result<Vec<u8>, ApiError> {
     serde_json::to_vec(value).map_err(|error| {
         tracing::error!(%error, "a reply cannot be written as JSON");
-        Refusal::internal("the service failed; its log says how")
+        ApiError::internal("the service failed; its log says how")
     })
 }
 
-/// An answer whose body is JSON.
+/// Returns an answer whose body is JSON.
 pub(crate) fn json_body(body: Body) -> Response {
     let mut response = Response::new(body);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
-/// A reply with a body.
+/// A status and a value that is sent as JSON.
 #[derive(Debug)]
 pub(crate) struct Reply<T>(pub(crate) StatusCode, pub(crate) T);
 
@@ -216,44 +199,44 @@ impl<T: Serialize> IntoResponse for Reply<T> {
     }
 }
 
-/// A refusal in either shape.
+/// An error with either body.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 #[schema(as = refusal)]
 #[expect(dead_code, reason = "the type describes answers; it is never made")]
 pub(crate) enum EitherError {
-    /// Of an operation.
+    /// The body of operations.
     Operation(OperationError),
-    /// Of what comes before it.
+    /// The body of everything before an operation.
     Gate(GateError),
 }
 
-/// What any operation may answer when it refuses, for the document of the API.
+/// The errors that any operation may answer, for the OpenAPI document.
 #[derive(Debug, utoipa::IntoResponses)]
 #[expect(dead_code, reason = "the type describes answers; it is never made")]
-pub(crate) enum Refusals {
-    /// Something in the request cannot be.
+pub(crate) enum ApiErrors {
+    /// A value in the request is invalid.
     #[response(status = 400)]
     BadRequest(EitherError),
-    /// No token is good.
+    /// The request has no valid token.
     #[response(status = 401)]
     Unauthenticated(GateError),
-    /// The token is good, and not for this.
+    /// The token does not allow the operation.
     #[response(status = 403)]
     Forbidden(EitherError),
-    /// What the path names is not there.
+    /// The resource does not exist.
     #[response(status = 404)]
     NotFound(EitherError),
-    /// What is there is in no state for it.
+    /// The state of the resource does not allow the operation.
     #[response(status = 409)]
     Conflict(OperationError),
     /// The request would exceed a limit of the service.
     #[response(status = 413)]
     TooLarge(EitherError),
-    /// The service is at fault.
+    /// The service failed; its log has the cause.
     #[response(status = 500)]
     Internal(OperationError),
-    /// The service cannot do it now; the same request may be sent again.
+    /// The service is temporarily unavailable; retry after the time in `Retry-After`.
     #[response(status = 503)]
     Unavailable(OperationError),
     /// A disk of the service is full.
