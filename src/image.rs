@@ -13,7 +13,8 @@ use hyper::body::{Body, Frame, SizeHint};
 use isogen::Plan;
 use tokio::io::{AsyncRead, AsyncSeek, ReadBuf};
 
-use crate::http::content::{BodyMode, PlanBody};
+use crate::http::BodyMode;
+use crate::http::content::PlanBody;
 
 /// An image. Clones are the same, and any number of them may be read at a time.
 ///

@@ -16,8 +16,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use ignition::discovery::HttpUrl;
 
+use super::listener::{Peer, Transport};
 use super::origin::fits;
-use super::server::{Peer, Transport};
 use crate::api_error::ApiError;
 use crate::inventory::auth::PolicyKind;
 use crate::inventory::{AllowedHosts, Inventory};

@@ -9,7 +9,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use uuid::Uuid;
 
-use super::server::{Peer, Reach};
+use super::listener::{Peer, Reach};
 use crate::inventory::Query;
 
 /// Where files of infra-envs are.

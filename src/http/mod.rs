@@ -6,30 +6,32 @@
 #[cfg(test)]
 mod access_tests;
 mod app;
-mod body;
-mod client;
+mod connection;
 pub mod content;
 mod cross_site;
 mod escape;
 mod first_boot;
 mod health;
 pub mod images;
+mod listener;
 mod metrics;
 mod origin;
 mod page;
 mod redacted;
 mod request;
-mod server;
+mod serve;
 mod shortcut;
+mod zerocopy;
 
 pub use app::{app, image_app};
-pub use client::Client;
-pub use content::{BodyMode, Content};
+pub use content::Content;
 pub(crate) use escape::unescaped;
+pub use listener::{
+    Certificate, CertificateError, Client, Inherited, Limits, ListenAddr, Listener, MIN_SHARE, Peer, Reach,
+    TlsRules, TlsVersion, Transport,
+};
 pub use metrics::Metrics;
 pub use redacted::Redacted;
-pub use server::{
-    Certificate, CertificateError, Inherited, Limits, Listener, MIN_SHARE, Peer, Place, Reach, Server,
-    TlsRules, TlsVersion, Transport, serve, serve_within,
-};
+pub use serve::{Server, serve, serve_within};
 pub use shortcut::App;
+pub use zerocopy::BodyMode;

@@ -348,7 +348,7 @@ fn downloads_are_finished_at_the_end_or_cut() {
     assert_eq!(finished, 25);
     let (code, log) = images.server.wait();
     assert_eq!(code, Some(0), "{log}");
-    assert!(log.contains("the time to end is over: connections are cut connections=25"), "{log}");
+    assert!(log.contains("shutdown grace period expired, closing connections connections=25"), "{log}");
     for mut stream in late {
         let came = rest(&mut stream);
         assert!(came.len() < images.bytes.len(), "it is cut");

@@ -13,7 +13,7 @@ use axum::{Extension, Router};
 use chrono::{DateTime, Utc};
 use fixtures::{Architecture, Era};
 use isogen::{Archive, BaseImage, Edits, Encoding, Extent, Plan, Segment, Source};
-use kindling::http::{BodyMode, Certificate, Content, Limits, Listener, Peer, Place};
+use kindling::http::{BodyMode, Certificate, Content, Limits, ListenAddr, Listener, Peer};
 use tokio::runtime::Runtime;
 
 use crate::connection::Connection;
@@ -56,7 +56,7 @@ impl Server {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build().unwrap();
         let listener = runtime.block_on(Listener::tcp("127.0.0.1:0".parse().unwrap())).unwrap();
-        let Place::Address(address) = *listener.place() else { panic!("{listener}") };
+        let ListenAddr::Address(address) = *listener.addr() else { panic!("{listener}") };
         let listener = match certificate {
             Some(certificate) => listener.with_tls(certificate),
             None => listener,

@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 
 use super::value::host;
 use crate::cli::auth::KeyOptions;
-use crate::http::Place;
+use crate::http::ListenAddr;
 use crate::inventory::AllowedHosts;
 use crate::inventory::auth::Policy;
 
@@ -57,7 +57,7 @@ impl Access {
     }
 
     /// The policy for a service, of which other machines reach a place or none.
-    pub(super) fn policy(&self, open: Option<&Place>) -> Result<Policy> {
+    pub(super) fn policy(&self, open: Option<&ListenAddr>) -> Result<Policy> {
         match (self.auth_type, open) {
             (Some(AuthType::Local), _) => Ok(Policy::local(self.keys.read()?)),
             (None | Some(AuthType::None), None) => Ok(Policy::Open),

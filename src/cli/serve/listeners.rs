@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use super::value::address;
-use crate::http::{Certificate, Inherited, Listener, Place, TlsRules, TlsVersion};
+use crate::http::{Certificate, Inherited, ListenAddr, Listener, TlsRules, TlsVersion};
 
 /// Where the service listens if nobody says anything.
 const DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8090);
@@ -30,7 +30,7 @@ pub(super) struct ListenerOptions {
     /// Sockets that systemd hands over are listened on too: one that is called https (FileDescriptorName=) with TLS, others
     /// without.
     #[arg(long, env = "KINDLING_LISTEN", value_name = "ADDRESS|unix:PATH", value_delimiter = ',', value_parser = place)]
-    listen: Vec<Place>,
+    listen: Vec<ListenAddr>,
     /// Addresses to listen on with TLS, with commas between them
     #[arg(long, env = "KINDLING_LISTEN_TLS", value_name = "ADDRESS", value_delimiter = ',', value_parser = address)]
     listen_tls: Vec<SocketAddr>,
@@ -74,7 +74,7 @@ pub(super) struct Listeners {
 /// One of them.
 #[derive(Debug)]
 enum Spot {
-    At(Place),
+    At(ListenAddr),
     /// A port of all addresses.
     Port(u16),
     /// A socket that is listened on already.
@@ -94,7 +94,7 @@ impl ListenerOptions {
             _ => None,
         };
         let mut plain: Vec<Spot> = self.listen.iter().cloned().map(Spot::At).collect();
-        let tls = self.listen_tls.iter().copied().map(|address| Spot::At(Place::Address(address)));
+        let tls = self.listen_tls.iter().copied().map(|address| Spot::At(ListenAddr::Address(address)));
         let mut tls: Vec<Spot> = tls.collect();
         plain.extend(self.http_listen_port.map(Spot::Port));
         let of_certificate = if certificate.is_some() { &mut tls } else { &mut plain };
@@ -107,7 +107,7 @@ impl ListenerOptions {
         }
         if plain.is_empty() && tls.is_empty() {
             let spots = if certificate.is_some() { &mut tls } else { &mut plain };
-            spots.push(Spot::At(Place::Address(DEFAULT)));
+            spots.push(Spot::At(ListenAddr::Address(DEFAULT)));
         }
         match (&certificate, tls.is_empty()) {
             (None, false) => bail!(
@@ -125,7 +125,7 @@ impl ListenerOptions {
 
 impl Listeners {
     /// A place that other machines reach.
-    pub(super) fn open_place(&self) -> Option<Place> {
+    pub(super) fn open_place(&self) -> Option<ListenAddr> {
         self.plain.iter().chain(&self.tls).map(Spot::place).find(|place| !place.is_local())
     }
 
@@ -141,7 +141,7 @@ impl Listeners {
                 listeners.push(spot.bind().await?.with_tls(certificate));
             }
         }
-        let is_tcp = |listener: &Listener| matches!(listener.place(), Place::Address(_));
+        let is_tcp = |listener: &Listener| matches!(listener.addr(), ListenAddr::Address(_));
         let has_tls = listeners.iter().any(is_tcp);
         for spot in self.plain {
             let listener = spot.bind().await?;
@@ -153,19 +153,19 @@ impl Listeners {
 }
 
 impl Spot {
-    fn place(&self) -> Place {
+    fn place(&self) -> ListenAddr {
         match self {
             Self::At(place) => place.clone(),
-            Self::Port(port) => Place::Address((Ipv6Addr::UNSPECIFIED, *port).into()),
-            Self::Listener(listener) => listener.place().clone(),
+            Self::Port(port) => ListenAddr::Address((Ipv6Addr::UNSPECIFIED, *port).into()),
+            Self::Listener(listener) => listener.addr().clone(),
         }
     }
 
     async fn bind(self) -> Result<Listener> {
         let place = self.place();
         let bound = match self {
-            Self::At(Place::Address(address)) => Listener::tcp(address).await,
-            Self::At(Place::Path(path)) => Listener::unix(&path.unwrap_or_default()),
+            Self::At(ListenAddr::Address(address)) => Listener::tcp(address).await,
+            Self::At(ListenAddr::Path(path)) => Listener::unix(&path.unwrap_or_default()),
             Self::Port(port) => match Listener::tcp((Ipv6Addr::UNSPECIFIED, port).into()).await {
                 Err(error) if has_no_version_6(&error) => {
                     Listener::tcp((Ipv4Addr::UNSPECIFIED, port).into()).await
@@ -184,13 +184,13 @@ fn has_no_version_6(error: &io::Error) -> bool {
     matches!(errno, Some(rustix::io::Errno::AFNOSUPPORT | rustix::io::Errno::ADDRNOTAVAIL))
 }
 
-fn place(text: &str) -> Result<Place, String> {
+fn place(text: &str) -> Result<ListenAddr, String> {
     match text.strip_prefix(UNIX) {
         Some("") => Err("expected a path behind unix:".to_owned()),
         Some(path) => {
             let path: Result<PathBuf, Infallible> = path.parse();
-            Ok(Place::Path(path.ok()))
+            Ok(ListenAddr::Path(path.ok()))
         }
-        None => address(text).map(Place::Address),
+        None => address(text).map(ListenAddr::Address),
     }
 }

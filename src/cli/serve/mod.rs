@@ -125,7 +125,7 @@ impl Serve {
         listeners: &[Listener],
     ) -> Result<(Inventory, Arc<SqlStore>)> {
         let mut settings = self.addresses.settings(listeners)?;
-        let is_open = listeners.iter().any(|listener| !listener.place().is_local());
+        let is_open = listeners.iter().any(|listener| !listener.addr().is_local());
         settings.allowed_hosts = self.access.allowed_hosts(is_open);
         self.infra_envs.apply(&mut settings);
         self.clusters.apply(&mut settings);

@@ -2,7 +2,7 @@
 //!
 //! Base bytes are slices of the mapped base: they go into hyper's vectored write as they are, and only the kernel looks at
 //! them. Where they are encrypted on the way, or where a base cannot be mapped, they are read into buffers of a pool. In
-//! both cases they are in memory before they are asked for on the runtime (see [`residency`](super::residency)).
+//! both cases they are in memory before they are asked for on the runtime (see [`Read`]).
 //!
 //! A base that changes under a body ends that body with an error. hyper then closes the connection, and the client sees
 //! that bytes are missing: nothing is ever made up in their place. While the base is [leased](isogen::Source::protect), it cannot change.
@@ -19,8 +19,7 @@ use axum::body::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use isogen::{Extent, FileStamp, Plan, Residency, Segment, Source};
 
-use super::pool;
-use super::residency::{Done, Read};
+use crate::http::zerocopy::{BodyMode, Done, Read, read_span};
 
 /// The unit in which bytes are brought into memory: larger ones make clients wait longer for cold ones.
 const FRAME_LEN: u64 = 1 << 20;
@@ -33,17 +32,6 @@ const AWAITED_LEN: u64 = 32 << 10;
 const ANNOUNCED_LEN: u64 = 2 * FRAME_LEN;
 /// Zeros, for all segments of them. Short enough to stay in a cache of the processor.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
-
-/// How base bytes get into a body.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum BodyMode {
-    /// As slices of the mapped base: for connections whose writes go straight to the kernel. Whoever looks at such bytes
-    /// in this process is ended by a signal should the base have become shorter.
-    #[default]
-    Mapped,
-    /// Read into buffers: for connections whose bytes are encrypted, or looked at in any other way.
-    Read,
-}
 
 /// Something to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -254,7 +242,7 @@ impl Base {
         match &self.way {
             Way::Mapped(mapped) => slice(mapped, known).map(Next::Bytes),
             Way::Read | Way::ReadBeside => {
-                let bytes = pool::read(source, known)?;
+                let bytes = read_span(source, known)?;
                 self.require_unchanged(source)?;
                 Ok(Next::Bytes(bytes))
             }

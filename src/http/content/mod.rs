@@ -9,9 +9,7 @@ mod conditional;
 mod date;
 mod disposition;
 mod multipart;
-mod pool;
 pub mod range;
-mod residency;
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -25,14 +23,13 @@ use chrono::{DateTime, SubsecRound, Utc};
 use isogen::Plan;
 
 use crate::api_error::ApiError;
+use crate::http::zerocopy::BodyMode;
 pub(in crate::http) use answer::AnswerBody;
-pub use body::BodyMode;
 pub(crate) use body::PlanBody;
 pub(in crate::http) use conditional::is_known;
 use conditional::{Outcome, Validators};
 pub(in crate::http) use date::Date;
 use multipart::Parts;
-pub(in crate::http) use pool::LONG_LEN;
 use range::{ByteRange, RangeRequest, Selection};
 
 /// Clients may keep what they got, and ask each time whether it is still the same. Others in between may not: images have

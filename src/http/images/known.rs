@@ -15,9 +15,10 @@ use super::plans::Planned;
 use super::trace::{Trace, Transfer};
 use super::wanted::Asked;
 use super::watched::{self, Watched};
-use crate::http::Client;
-use crate::http::content::{AnswerBody, BodyMode, Content, Date};
+use crate::http::content::{AnswerBody, Content, Date};
+use crate::http::listener::Client;
 use crate::http::metrics::Meter;
+use crate::http::zerocopy::BodyMode;
 use crate::recent::Recent;
 
 /// How many requests are known at least.

@@ -13,8 +13,8 @@ use super::inputs::Access;
 use super::plans::{Planned, What};
 use super::{Artifact, ImageServer};
 use crate::api_error::ApiError;
-use crate::http::Client;
 use crate::http::content::AnswerBody;
+use crate::http::listener::Client;
 use crate::inventory::id::InfraEnvId;
 use crate::recent::Recent;
 

@@ -9,8 +9,8 @@ use axum::body::{Body, Bytes};
 use hyper::body::{Body as HttpBody, Buf, Frame, SizeHint};
 use tokio::sync::oneshot;
 
-use super::stall::Progress;
-use crate::http::content::LONG_LEN;
+use crate::http::zerocopy::LONG_LEN;
+use crate::http::zerocopy::Progress;
 
 /// A body that tells when the last of it was handed over, and that gives a frame when the long one before it is sent: each may be a
 /// buffer of this connection alone, and a thousand slow readers have a thousand of them. hyper would take another whenever it has less

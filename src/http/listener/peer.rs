@@ -1,13 +1,9 @@
 //! Who is at the other end of a connection, and what may be sent there and how.
 
-use std::convert::Infallible;
 use std::fmt;
 use std::net::SocketAddr;
 
-use axum::extract::FromRequestParts;
-use axum::http::request::Parts;
-
-use crate::http::{BodyMode, Client};
+use super::client::Client;
 
 /// The other end of a connection. Each request has that of its own among its extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,31 +44,11 @@ impl Peer {
     }
 }
 
-impl Transport {
-    /// How base bytes are sent: what is encrypted has to be looked at.
-    #[must_use]
-    pub fn body_mode(self) -> BodyMode {
-        match self {
-            Self::Tcp | Self::Unix => BodyMode::Mapped,
-            Self::Tls => BodyMode::Read,
-        }
-    }
-}
-
 impl fmt::Display for Peer {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.address {
             Some(address) => address.fmt(formatter),
             None => formatter.write_str("local"),
         }
-    }
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for BodyMode {
-    type Rejection = Infallible;
-
-    /// As the server says. Who knows what else is behind a request that came some other way.
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(parts.extensions.get().copied().unwrap_or(Self::Read))
     }
 }

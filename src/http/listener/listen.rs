@@ -24,7 +24,7 @@ const UNPACED: &[u8] = b"reno";
 /// Something to listen on: an address or a path, with TLS or without.
 pub struct Listener {
     door: Door,
-    place: Place,
+    addr: ListenAddr,
     tls: Option<TlsAcceptor>,
     reach: Reach,
 }
@@ -41,14 +41,14 @@ enum Door {
 
 /// Where a listener is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ListenAddr {
     /// At an address.
     Address(SocketAddr),
     /// At a path of this machine, if it has one.
     Path(Option<PathBuf>),
 }
 
-impl Place {
+impl ListenAddr {
     /// Whether nobody but this machine gets there.
     #[must_use]
     pub fn is_local(&self) -> bool {
@@ -59,7 +59,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ListenAddr {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(address) => address.fmt(formatter),
@@ -87,9 +87,9 @@ impl Listener {
     /// When that cannot be, and when there is anything else.
     pub fn unix(path: &Path) -> io::Result<Self> {
         let (listener, file) = unix::listen(path)?;
-        let place = Place::Path(Some(path.to_owned()));
+        let addr = ListenAddr::Path(Some(path.to_owned()));
         let door = Door::Unix { listener, _file: Some(file) };
-        Ok(Self { door, place, tls: None, reach: Reach::All })
+        Ok(Self { door, addr, tls: None, reach: Reach::All })
     }
 
     /// Listens on a socket that was handed over.
@@ -103,7 +103,7 @@ impl Listener {
             InheritedSocket::Unix(socket) => {
                 let path = socket.local_addr()?.as_pathname().map(Path::to_owned);
                 let door = Door::Unix { listener: UnixListener::from_std(socket)?, _file: None };
-                Ok(Self { door, place: Place::Path(path), tls: None, reach: Reach::All })
+                Ok(Self { door, addr: ListenAddr::Path(path), tls: None, reach: Reach::All })
             }
         }
     }
@@ -122,8 +122,8 @@ impl Listener {
 
     /// Where it is reached.
     #[must_use]
-    pub fn place(&self) -> &Place {
-        &self.place
+    pub fn addr(&self) -> &ListenAddr {
+        &self.addr
     }
 
     /// Whether it has TLS.
@@ -157,18 +157,18 @@ impl Listener {
     #[must_use]
     pub fn url(&self) -> Option<String> {
         let scheme = if self.has_tls() { "https" } else { "http" };
-        match &self.place {
-            Place::Address(address) => Some(format!("{scheme}://{address}")),
-            Place::Path(_) => None,
+        match &self.addr {
+            ListenAddr::Address(address) => Some(format!("{scheme}://{address}")),
+            ListenAddr::Path(_) => None,
         }
     }
 
     /// The address, if it has one.
     #[must_use]
     pub fn ip(&self) -> Option<IpAddr> {
-        match &self.place {
-            Place::Address(address) => Some(address.ip()),
-            Place::Path(_) => None,
+        match &self.addr {
+            ListenAddr::Address(address) => Some(address.ip()),
+            ListenAddr::Path(_) => None,
         }
     }
 }
@@ -177,18 +177,18 @@ impl TryFrom<TcpListener> for Listener {
     type Error = io::Error;
 
     fn try_from(listener: TcpListener) -> io::Result<Self> {
-        let place = Place::Address(listener.local_addr()?);
+        let addr = ListenAddr::Address(listener.local_addr()?);
         // Connections have what their listener has.
         let socket = SockRef::from(&listener);
         if let Err(error) = socket.set_tcp_notsent_lowat(MAX_UNSENT) {
             tracing::warn!(%error, "the kernel holds as much for slow clients as it likes");
         }
-        if place.is_local()
+        if addr.is_local()
             && let Err(error) = unpace(&socket)
         {
             tracing::debug!(%error, "TCP spaces what it sends within this machine");
         }
-        Ok(Self { door: Door::Tcp(listener), place, tls: None, reach: Reach::All })
+        Ok(Self { door: Door::Tcp(listener), addr, tls: None, reach: Reach::All })
     }
 }
 
@@ -205,7 +205,7 @@ impl fmt::Display for Listener {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.url() {
             Some(url) => formatter.write_str(&url),
-            None => self.place.fmt(formatter),
+            None => self.addr.fmt(formatter),
         }
     }
 }

@@ -37,7 +37,7 @@ struct Buffer<'a> {
 }
 
 /// Reads the beginning of a span: as much as a buffer holds. Waits for the disk where it is not in memory.
-pub(super) fn read(source: &Source, span: Extent) -> io::Result<Bytes> {
+pub(in crate::http) fn read_span(source: &Source, span: Extent) -> io::Result<Bytes> {
     let len = usize::try_from(span.len()).unwrap_or(usize::MAX);
     let mut buffer = POOL.take(len);
     let len = len.min(buffer.bytes.len());
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn what_was_in_a_buffer_before_is_not_seen() {
         let source = Source::from_bytes("base", &b"0123456789"[..]);
-        let read = |offset, len| read(&source, Extent::new(offset, len).unwrap()).unwrap();
+        let read = |offset, len| read_span(&source, Extent::new(offset, len).unwrap()).unwrap();
         assert_eq!(read(0, 10), "0123456789");
         assert_eq!(read(8, 2), "89");
     }
@@ -123,7 +123,7 @@ mod tests {
     fn of_a_long_span_the_beginning_is_read() {
         let base: Vec<u8> = (0..BUFFER_LEN + 1).map(|at| at.to_le_bytes()[0]).collect();
         let source = Source::from_bytes("base", base.clone());
-        let read = read(&source, Extent::new(1, BUFFER_LEN as u64).unwrap()).unwrap();
+        let read = read_span(&source, Extent::new(1, BUFFER_LEN as u64).unwrap()).unwrap();
         assert!([BUFFER_LEN, SHORT_LEN].contains(&read.len()));
         assert!(base[1..].starts_with(&read));
     }
@@ -131,6 +131,6 @@ mod tests {
     #[test]
     fn a_base_that_ends_early_is_an_error() {
         let source = Source::new("base".into(), 20, Bytes::from_static(b"0123456789"));
-        assert!(read(&source, Extent::new(5, 10).unwrap()).is_err());
+        assert!(read_span(&source, Extent::new(5, 10).unwrap()).is_err());
     }
 }

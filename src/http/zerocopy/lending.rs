@@ -30,7 +30,7 @@ const TAKING: Duration = Duration::from_secs(1);
 
 /// The pages that are lent by a server. Clones are the same.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Lending(Arc<Parts>);
+pub(in crate::http) struct Lending(Arc<Parts>);
 
 #[derive(Debug, Default)]
 struct Parts {
@@ -61,14 +61,14 @@ struct Loan {
 
 /// Pages of a file that a connection may have on their way.
 #[derive(Debug)]
-pub(super) struct Borrowed {
+pub(in crate::http) struct Borrowed {
     loan: Arc<Loan>,
     number: u64,
 }
 
 impl Lending {
     /// Lends pages of a file to a connection, which is woken when they are called in. Nothing where its bytes have to be copied.
-    pub(super) fn borrow(&self, file: &Arc<File>, waker: &Waker) -> Option<Borrowed> {
+    pub(in crate::http) fn borrow(&self, file: &Arc<File>, waker: &Waker) -> Option<Borrowed> {
         let loan = self.loan(file)?;
         let number = loan.next.fetch_add(1, Ordering::Relaxed);
         lock(&loan.borrowers).push((number, waker.clone()));
@@ -161,17 +161,17 @@ impl Loan {
 
 impl Borrowed {
     /// Whether they are pages of this file.
-    pub(super) fn is_of(&self, file: &Arc<File>) -> bool {
+    pub(in crate::http) fn is_of(&self, file: &Arc<File>) -> bool {
         Arc::ptr_eq(&self.loan.file, file)
     }
 
     /// Whether they are wanted back.
-    pub(super) fn is_called_in(&self) -> bool {
+    pub(in crate::http) fn is_called_in(&self) -> bool {
         self.loan.is_called_in.load(Ordering::SeqCst)
     }
 
     /// What their file is called, for the log.
-    pub(super) fn name(&self) -> &str {
+    pub(in crate::http) fn name(&self) -> &str {
         &self.loan.name
     }
 }

@@ -15,11 +15,11 @@ const MAX_UNSENT: usize = 16 << 10;
 /// A stream of TLS that makes a record only when all before it are sent. TLS alone would fill what the rest of a record leaves of its
 /// bound with a shorter one, and hold the memory of both.
 #[derive(Debug)]
-pub(super) struct Records<S>(TlsStream<S>);
+pub(in crate::http) struct Records<S>(TlsStream<S>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Records<S> {
     /// Waits for the handshake.
-    pub(super) async fn accept(acceptor: &TlsAcceptor, socket: S) -> io::Result<Self> {
+    pub(in crate::http) async fn accept(acceptor: &TlsAcceptor, socket: S) -> io::Result<Self> {
         acceptor.accept_with(socket, |tls| tls.set_buffer_limit(Some(MAX_UNSENT))).await.map(Self)
     }
 

@@ -18,7 +18,7 @@ use hyper::body::{Body, Buf};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::host;
-use super::stall::Progress;
+use crate::http::zerocopy::Progress;
 
 /// How many headers a request may have that is looked at here. Browsers send more, and those are few.
 const MAX_HEADERS: usize = 24;

@@ -9,7 +9,7 @@ use axum::body::Bytes;
 use isogen::{Extent, Source};
 use tokio::sync::Semaphore;
 
-use super::pool;
+use super::buffers::read_span;
 
 /// How many spans are read at once, by all downloads together. More would not make a disk faster; each takes a thread and a
 /// small buffer. The bound is one of the process, as its threads and its memory are.
@@ -18,10 +18,10 @@ const MAX_READS: usize = 32;
 static READS: Semaphore = Semaphore::const_new(MAX_READS);
 
 /// A read on its way.
-pub(super) struct Read(Pin<Box<dyn Future<Output = io::Result<Done>> + Send>>);
+pub(in crate::http) struct Read(Pin<Box<dyn Future<Output = io::Result<Done>> + Send>>);
 
 /// What came of a read.
-pub(super) enum Done {
+pub(in crate::http) enum Done {
     Bytes(Bytes),
     /// They are just in memory now.
     InMemory(Extent),
@@ -29,7 +29,7 @@ pub(super) enum Done {
 
 impl Read {
     /// Brings a span into memory and tells the kernel what comes next.
-    pub(super) fn ahead(source: Arc<Source>, span: Extent, next: Option<Extent>) -> Self {
+    pub(in crate::http) fn ahead(source: Arc<Source>, span: Extent, next: Option<Extent>) -> Self {
         Self(Box::pin(on_blocking_pool(move || {
             if let Some(next) = next {
                 source.announce(next);
@@ -41,17 +41,17 @@ impl Read {
 
     /// Reads a span, of whatever storage. What is still coming is waited for first, which may take minutes: not as one of
     /// those at once.
-    pub(super) fn of(source: Arc<Source>, span: Extent) -> Self {
+    pub(in crate::http) fn of(source: Arc<Source>, span: Extent) -> Self {
         Self(Box::pin(async move {
             if let Some(coming) = source.coming(span) {
                 coming.await;
             }
-            on_blocking_pool(move || pool::read(&source, span).map(Done::Bytes)).await
+            on_blocking_pool(move || read_span(&source, span).map(Done::Bytes)).await
         }))
     }
 
     /// What came of it, once it is done.
-    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Done>> {
+    pub(in crate::http) fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Done>> {
         Poll::Ready(ready!(self.0.as_mut().poll(context)))
     }
 }

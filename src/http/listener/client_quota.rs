@@ -10,7 +10,7 @@ use super::limits::{Limits, MIN_SHARE};
 
 /// The connections that there may be, of all listeners of a server.
 #[derive(Clone, Debug)]
-pub(super) struct Places(Arc<Parts>);
+pub(super) struct ConnectionSlots(Arc<Parts>);
 
 #[derive(Debug)]
 struct Parts {
@@ -22,19 +22,19 @@ struct Parts {
 
 /// A place for one connection.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct FreeSlot {
     _permit: OwnedSemaphorePermit,
 }
 
 /// A place that is counted as one of its client's. It is free again when this is dropped.
 #[derive(Debug)]
-pub(super) struct Taken {
-    _place: Place,
+pub(super) struct TakenSlot {
+    _place: FreeSlot,
     client: Option<IpAddr>,
-    places: Places,
+    places: ConnectionSlots,
 }
 
-impl Places {
+impl ConnectionSlots {
     pub(super) fn new(limits: &Limits) -> Self {
         let most = limits.connections.clamp(1, Semaphore::MAX_PERMITS);
         Self(Arc::new(Parts {
@@ -45,8 +45,8 @@ impl Places {
     }
 
     /// A place, as soon as there is one. Nothing where there will never be one.
-    pub(super) async fn free(&self) -> Option<Place> {
-        Arc::clone(&self.0.free).acquire_owned().await.ok().map(|permit| Place { _permit: permit })
+    pub(super) async fn free(&self) -> Option<FreeSlot> {
+        Arc::clone(&self.0.free).acquire_owned().await.ok().map(|permit| FreeSlot { _permit: permit })
     }
 
     /// Whether somebody who wants a place has to wait.
@@ -56,7 +56,7 @@ impl Places {
 
     /// Gives a place to a client, unless that has its share. Clients without address are of this machine, and reach the
     /// server through a file that says who may: they share with nobody.
-    pub(super) fn take(&self, place: Place, address: Option<IpAddr>) -> Option<Taken> {
+    pub(super) fn take(&self, place: FreeSlot, address: Option<IpAddr>) -> Option<TakenSlot> {
         let client = address.map(client_of);
         if let Some(client) = client {
             let mut taken = self.0.taken.lock().unwrap_or_else(PoisonError::into_inner);
@@ -67,11 +67,11 @@ impl Places {
             }
             taken.insert(client, count.saturating_add(1));
         }
-        Some(Taken { _place: place, client, places: self.clone() })
+        Some(TakenSlot { _place: place, client, places: self.clone() })
     }
 }
 
-impl Drop for Taken {
+impl Drop for TakenSlot {
     fn drop(&mut self) {
         let Some(client) = self.client else { return };
         let mut taken = self.places.0.taken.lock().unwrap_or_else(PoisonError::into_inner);
@@ -100,16 +100,16 @@ fn client_of(address: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
 
-    fn places(connections: usize, connections_of_client: usize) -> Places {
-        Places::new(&Limits { connections, connections_of_client, ..Limits::default() })
+    fn places(connections: usize, connections_of_client: usize) -> ConnectionSlots {
+        ConnectionSlots::new(&Limits { connections, connections_of_client, ..Limits::default() })
     }
 
-    async fn take(places: &Places, address: &str) -> Option<Taken> {
+    async fn take(places: &ConnectionSlots, address: &str) -> Option<TakenSlot> {
         let place = places.free().await.unwrap();
         places.take(place, Some(address.parse().unwrap()))
     }
 
-    async fn take_all(places: &Places, address: &str) -> Vec<Taken> {
+    async fn take_all(places: &ConnectionSlots, address: &str) -> Vec<TakenSlot> {
         let mut taken = Vec::new();
         while !places.are_taken()
             && let Some(place) = take(places, address).await

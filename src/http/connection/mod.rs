@@ -1,8 +1,18 @@
-//! One connection, from its first byte to its last.
+//! HTTP/1.1 on one connection, from the TLS handshake to the last answer.
+//!
+//! hyper reads requests and writes answers. The layers around it are, from the socket up: pages instead of copies
+//! ([`Paged`]), the time limits of a client ([`Watched`]), TLS ([`Records`]), the fast path for known ranges ([`Bypass`]), and the
+//! handling of clients that leave ([`Hangup`]).
+
+mod bypass;
+mod coding;
+mod followed;
+mod hangup;
+mod host;
+mod request_body;
 
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -18,84 +28,77 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio_rustls::TlsAcceptor;
 
-use super::bypass::Bypass;
-use super::coding;
-use super::followed::Followed;
-use super::hangup::Hangup;
-use super::host;
-use super::lending::Lending;
-use super::limits::Limits;
-use super::paged::Paged;
-use super::peer::{Peer, Reach};
-use super::records::Records;
-use super::socket::{Direct, Socket};
-use super::stall::{Late, Progress, Watched};
+use bypass::Bypass;
+use followed::Followed;
+use hangup::Hangup;
+use request_body::Finished;
+
+use super::content::Date;
+use super::images::{self, Asker};
+use super::listener::{Accepted, Limits, Peer, Reach, ServeConnection, ShutdownPhase, Socket};
+use super::shortcut::App;
+use super::zerocopy::{BodyMode, Direct, Late, Lending, Paged, Progress, Records, Watched};
 use crate::api_error::ApiError;
-use crate::http::App;
-use crate::http::body::Finished;
-use crate::http::content::Date;
-use crate::http::images::{self, Asker};
 
-/// What a client hears for whom there is no place.
-const NO_PLACE: &[u8] =
+/// The answer to a client that has too many connections.
+const TOO_MANY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
-/// How long it may take to hear that.
+/// How long the client may take to read that answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How far the end of a server is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Ending {
-    /// It is not asked for.
-    NotYet,
-    /// What is under way is finished.
-    Orderly,
-    /// What is under way is cut.
-    Now,
-}
-
-/// What all connections of a listener have in common.
-pub(super) struct Terms {
+/// The HTTP side of all connections of a listener.
+pub(super) struct Connections {
     pub(super) limits: Limits,
     pub(super) app: App,
-    /// Where requests are answered that may take longer.
+    /// The runtime for requests that may take longer.
     pub(super) routes: Handle,
-    pub(super) tls: Option<TlsAcceptor>,
     pub(super) lending: Option<Lending>,
-    pub(super) ending: watch::Receiver<Ending>,
 }
 
-/// Serves the requests of a connection until it ends.
-pub(super) async fn serve(terms: Arc<Terms>, socket: Socket, peer: Peer) {
-    let progress = Progress::new();
-    let socket = Watched::new(Paged::new(socket, terms.lending.clone()), progress.clone(), &terms.limits);
-    let asker = Asker::new(peer.client(), peer.transport.body_mode());
-    let answers = Answers { terms: &terms, peer, asker, progress };
-    let Some(acceptor) = &terms.tls else { return converse(answers, socket).await };
-    let handshake = tokio::time::timeout(terms.limits.handshake_time, Records::accept(acceptor, socket));
-    let mut ending = terms.ending.clone();
-    let now = async {
-        // No server any more is the end as well.
-        let _ = ending.wait_for(|ending| *ending == Ending::Now).await;
-    };
-    tokio::select! {
-        biased;
-        stream = handshake => match stream {
-            Ok(Ok(stream)) => converse(answers, stream).await,
-            Ok(Err(error)) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
-            Err(_) => tracing::debug!(%peer, "a TLS handshake took too long"),
-        },
-        () = now => cut(peer),
+impl ServeConnection for Connections {
+    async fn serve(&self, accepted: Accepted) {
+        let Accepted { socket, peer, tls, shutdown } = accepted;
+        let progress = Progress::new();
+        let socket = Watched::new(Paged::new(socket, self.lending.clone()), progress.clone(), &self.limits);
+        let asker = Asker::new(peer.client(), BodyMode::for_transport(peer.transport));
+        let answers = Answers { connections: self, peer, asker, progress };
+        let Some(acceptor) = tls else { return converse(answers, socket, shutdown).await };
+        let handshake = tokio::time::timeout(self.limits.handshake_time, Records::accept(&acceptor, socket));
+        let mut closing = shutdown.clone();
+        let closing = async {
+            // A server that is gone closes its connections too.
+            let _ = closing.wait_for(|phase| *phase == ShutdownPhase::Closing).await;
+        };
+        tokio::select! {
+            biased;
+            stream = handshake => match stream {
+                Ok(Ok(stream)) => converse(answers, stream, shutdown).await,
+                Ok(Err(error)) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
+                Err(_) => tracing::debug!(%peer, "a TLS handshake took too long"),
+            },
+            () = closing => cut(peer),
+        }
+    }
+
+    /// Answers 503, as far as the client reads it.
+    async fn refuse(mut socket: Socket) {
+        if socket.write_now(&[IoSlice::new(TOO_MANY)]).is_err() || socket.shutdown().await.is_err() {
+            return;
+        }
+        // Closing the socket before the request was read would reset the connection, and the client would lose the answer.
+        let mut rest = [0; 4096];
+        let read = async { while matches!(socket.read(&mut rest).await, Ok(len) if len > 0) {} };
+        let _ = tokio::time::timeout(PATIENCE, read).await;
     }
 }
 
 /// Reads requests and writes answers.
-async fn converse<S>(answers: Answers<'_>, stream: S)
+async fn converse<S>(answers: Answers<'_>, stream: S, mut shutdown: watch::Receiver<ShutdownPhase>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (terms, peer) = (answers.terms, answers.peer);
+    let peer = answers.peer;
     let mut date = Date::default();
     let again = |range: (&str, &[u8]), head: &mut Vec<u8>| {
         let now = Instant::now();
@@ -105,29 +108,28 @@ where
     let mut http = http1::Builder::new();
     // The watch over the connection knows better what it waits for.
     http.header_read_timeout(None);
-    http.max_header_size(terms.limits.head_bytes);
+    http.max_header_size(answers.connections.limits.head_bytes);
     // A client that leaves ends its request. `Hangup` tells it from one that only sends nothing more.
     http.half_close(false);
     let answer = service_fn(|request| answers.answer(request));
     let mut connection =
         pin!(http.serve_connection(TokioIo::new(Hangup::new(stream, answers.progress.clone())), answer));
-    let mut ending = terms.ending.clone();
-    let mut reached = Ending::NotYet;
+    let mut phase = ShutdownPhase::Running;
     loop {
-        match reached {
-            Ending::NotYet => {}
-            Ending::Orderly => connection.as_mut().graceful_shutdown(),
-            Ending::Now => return cut(peer),
+        match phase {
+            ShutdownPhase::Running => {}
+            ShutdownPhase::Draining => connection.as_mut().graceful_shutdown(),
+            ShutdownPhase::Closing => return cut(peer),
         }
-        // One that is watched, not one for each way to end: they are looked at with every request.
+        // One channel for all phases: each is polled with every request.
         tokio::select! {
             biased;
             done = connection.as_mut() => {
                 return done.unwrap_or_else(|error| log(peer, &error));
             }
-            changed = ending.changed() => {
-                // No server any more is the end as well.
-                reached = changed.map_or(Ending::Now, |()| *ending.borrow_and_update());
+            changed = shutdown.changed() => {
+                // A server that is gone closes its connections too.
+                phase = changed.map_or(ShutdownPhase::Closing, |()| *shutdown.borrow_and_update());
             }
         }
     }
@@ -151,7 +153,7 @@ fn log(peer: Peer, error: &hyper::Error) {
 
 /// What answers the requests of a connection.
 struct Answers<'a> {
-    terms: &'a Terms,
+    connections: &'a Connections,
     peer: Peer,
     asker: Asker,
     progress: Progress,
@@ -160,7 +162,7 @@ struct Answers<'a> {
 impl Answers<'_> {
     /// What may answer without a look at the routes. Where not everything may be had, those say what.
     fn known(&self) -> Option<&App> {
-        (self.peer.reach == Reach::All).then_some(&self.terms.app)
+        (self.peer.reach == Reach::All).then_some(&self.connections.app)
     }
 
     /// The answer to a request that the bypass has read.
@@ -179,7 +181,7 @@ impl Answers<'_> {
         &self,
         request: Request<Incoming>,
     ) -> Result<Response<Followed>, std::convert::Infallible> {
-        let Self { terms: Terms { app, routes, .. }, peer, progress, .. } = self;
+        let Self { connections: Connections { app, routes, .. }, peer, progress, .. } = self;
         progress.asked();
         let refusal = refusal(&request);
         // Where there is more of a request, somebody has to read it.
@@ -196,7 +198,7 @@ impl Answers<'_> {
                 let mut request = Finished::of(request, progress.clone()).map(Body::new);
                 request.extensions_mut().insert(*peer);
                 request.extensions_mut().insert(peer.client());
-                request.extensions_mut().insert(peer.transport.body_mode());
+                request.extensions_mut().insert(BodyMode::for_transport(peer.transport));
                 Elsewhere(routes.spawn(app.clone().answer(request))).await
             }
         };
@@ -240,15 +242,4 @@ impl Drop for Elsewhere {
     fn drop(&mut self) {
         self.0.abort();
     }
-}
-
-/// Tells a client that there is no place for it, as far as it wants to hear that.
-pub(super) async fn refuse(mut socket: Socket) {
-    if socket.write_now(&[IoSlice::new(NO_PLACE)]).is_err() || socket.shutdown().await.is_err() {
-        return;
-    }
-    // An end before its request was read would take the answer away from it.
-    let mut rest = [0; 4096];
-    let read = async { while matches!(socket.read(&mut rest).await, Ok(len) if len > 0) {} };
-    let _ = tokio::time::timeout(PATIENCE, read).await;
 }

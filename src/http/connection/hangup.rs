@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-use super::stall::Progress;
+use crate::http::zerocopy::Progress;
 
 /// How long a client that sends nothing more waits for an answer to begin. A program that has ended looks the same until the
 /// server writes.
@@ -122,7 +122,8 @@ mod tests {
 
     use super::*;
     use crate::api_error::ApiError;
-    use crate::http::server::{Limits, serve_within};
+    use crate::http::listener::Limits;
+    use crate::http::serve::serve_within;
     use crate::inventory::in_background;
 
     /// Works until it is cancelled.

@@ -14,8 +14,8 @@ use futures_util::task::AtomicWaker;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::limits::Limits;
-use super::socket::Direct;
+use super::direct::Direct;
+use crate::http::listener::Limits;
 
 /// What a connection is at, as its reader of requests and its answers tell. They look and tell several times for each request, so
 /// all of it is one number, and no lock.
@@ -80,7 +80,7 @@ impl At {
 
 impl Progress {
     /// A connection whose first request is on its way.
-    pub(super) fn new() -> Self {
+    pub(in crate::http) fn new() -> Self {
         let at = AtomicU64::new(At::begin(Stage::Head).number());
         Self(Arc::new(Shared { begun: Instant::now(), at, connection: AtomicWaker::new() }))
     }
@@ -127,12 +127,12 @@ impl Progress {
     }
 
     /// All of its answer was handed over.
-    pub(super) fn answered(&self) {
+    pub(in crate::http) fn answered(&self) {
         self.enter(Stage::Idle, |_| true);
     }
 
     /// A part of an answer was handed over or has to be waited for, and more is at hand or not.
-    pub(super) fn goes_on(&self, has_more: bool) {
+    pub(in crate::http) fn goes_on(&self, has_more: bool) {
         self.change(|at| At { has_more, ..at });
     }
 
@@ -150,11 +150,11 @@ impl Progress {
     }
 
     /// Whether nothing is asked for.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(in crate::http) fn is_idle(&self) -> bool {
         self.at().stage == Stage::Idle
     }
 
-    pub(super) fn has_more(&self) -> bool {
+    pub(in crate::http) fn has_more(&self) -> bool {
         self.at().has_more
     }
 
@@ -193,7 +193,7 @@ impl Timer {
 
 /// A socket that does not wait for ever.
 #[derive(Debug)]
-pub(super) struct Watched<S> {
+pub(in crate::http) struct Watched<S> {
     socket: S,
     progress: Progress,
     head_time: Duration,
@@ -208,7 +208,7 @@ pub(super) struct Watched<S> {
 }
 
 impl<S: Direct> Watched<S> {
-    pub(super) fn new(socket: S, progress: Progress, limits: &Limits) -> Self {
+    pub(in crate::http) fn new(socket: S, progress: Progress, limits: &Limits) -> Self {
         Self {
             socket,
             progress,
@@ -308,7 +308,7 @@ impl<S: Direct> Watched<S> {
 
 /// What a client was too late with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Late {
+pub(in crate::http) enum Late {
     /// Browsers and scanners connect and say nothing.
     #[error("the head of a request did not come in time")]
     Head,

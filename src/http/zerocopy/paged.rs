@@ -13,9 +13,10 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::closing::Changes;
+use super::direct::Direct;
 use super::lending::{Borrowed, Lending};
 use super::pipe::{Filled, PIPE_LEN};
-use super::socket::{Direct, Socket, counted};
+use crate::http::listener::{Socket, count_as_operations};
 
 /// From how many bytes on pages take less than a copy.
 const LEAST: usize = 64 << 10;
@@ -24,7 +25,7 @@ const MORE: usize = 20 << 10;
 
 /// A socket, and the pages that are on their way through it.
 #[derive(Debug)]
-pub(super) struct Paged {
+pub(in crate::http) struct Paged {
     socket: Socket,
     /// Where there is none, everything is copied.
     lending: Option<Lending>,
@@ -40,7 +41,7 @@ pub(super) struct Paged {
 }
 
 impl Paged {
-    pub(super) fn new(socket: Socket, lending: Option<Lending>) -> Self {
+    pub(in crate::http) fn new(socket: Socket, lending: Option<Lending>) -> Self {
         Self {
             socket,
             lending,
@@ -131,7 +132,7 @@ impl Paged {
                 Err(_) => self.room = taken.max(LEAST),
             }
             if taken > 0 {
-                return counted(Poll::Ready(Ok(taken)), context);
+                return count_as_operations(Poll::Ready(Ok(taken)), context);
             }
         }
     }

@@ -11,7 +11,7 @@ use hyper::Request;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::runtime::Handle;
 
-use super::server::Progress;
+use crate::http::zerocopy::Progress;
 
 /// The most bytes that are thrown away: twice what any operation but the upload of logs takes.
 const MAX_THROWN_AWAY: usize = 64 << 20;

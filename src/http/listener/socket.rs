@@ -4,12 +4,9 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use isogen::lease::unsent;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::coop;
-
-use super::closing::is_over;
 
 /// How much is written in the time of one operation, as tokio counts them: a task has its turn for 128 of those, and then
 /// others of its thread have theirs.
@@ -17,7 +14,7 @@ const OPERATION_LEN: usize = 32 << 10;
 
 /// The connected end of a TCP or a unix socket.
 #[derive(Debug)]
-pub(super) enum Socket {
+pub(in crate::http) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
@@ -47,48 +44,9 @@ impl Detached {
     }
 }
 
-/// What the watch over a connection needs beside reading and writing. Whatever stands between it and the socket passes it
-/// on.
-pub(super) trait Direct {
-    /// Writes without waiting, whether or not the kernel has said that it is worth trying: it says so only when a
-    /// good part of what it holds is gone, which a slow client may need a long time for.
-    fn write_now(&self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
-
-    /// How many bytes the kernel holds for the client: those that it has not acknowledged.
-    fn unsent(&self) -> usize;
-
-    /// Lets the end of the connection throw away what was not sent. Otherwise the kernel keeps it for a client that takes
-    /// nothing.
-    fn forget_unsent(&self);
-}
-
-impl Direct for Socket {
-    fn write_now(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        // Both are in the mode in which nothing waits, since they belong to the runtime.
-        Ok(rustix::io::retry_on_intr(|| match self {
-            Self::Tcp(socket) => rustix::io::writev(socket, slices),
-            Self::Unix(socket) => rustix::io::writev(socket, slices),
-        })?)
-    }
-
-    fn unsent(&self) -> usize {
-        let Self::Tcp(socket) = self else { return 0 };
-        match unsent(socket).unwrap_or(usize::MAX) {
-            1.. if is_over(socket) => 0,
-            len => len,
-        }
-    }
-
-    fn forget_unsent(&self) {
-        if let Self::Tcp(socket) = self {
-            let _ = socket.set_zero_linger();
-        }
-    }
-}
-
 /// Counts a large write as many operations. To tokio it is one, and a stream to a client that is fast enough would keep all
 /// others of its thread waiting for as long as 128 of them take.
-pub(super) fn counted(
+pub(in crate::http) fn count_as_operations(
     written: Poll<io::Result<usize>>,
     context: &mut Context<'_>,
 ) -> Poll<io::Result<usize>> {
@@ -120,7 +78,7 @@ impl AsyncWrite for Socket {
             Self::Tcp(socket) => Pin::new(socket).poll_write(context, bytes),
             Self::Unix(socket) => Pin::new(socket).poll_write(context, bytes),
         };
-        counted(written, context)
+        count_as_operations(written, context)
     }
 
     fn poll_write_vectored(
@@ -132,7 +90,7 @@ impl AsyncWrite for Socket {
             Self::Tcp(socket) => Pin::new(socket).poll_write_vectored(context, slices),
             Self::Unix(socket) => Pin::new(socket).poll_write_vectored(context, slices),
         };
-        counted(written, context)
+        count_as_operations(written, context)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -169,7 +127,7 @@ mod tests {
         let turn = poll_fn(move |context| {
             while coop::has_budget_remaining() && writes < 1000 {
                 assert!(
-                    matches!(counted(Poll::Ready(Ok(len)), context), Poll::Ready(Ok(same)) if same == len)
+                    matches!(count_as_operations(Poll::Ready(Ok(len)), context), Poll::Ready(Ok(same)) if same == len)
                 );
                 writes += 1;
             }
@@ -183,7 +141,7 @@ mod tests {
         assert_eq!(turn(1 << 20).await, 4);
         assert_eq!(turn(4 << 20).await, 1);
         assert_eq!(turn(64 << 20).await, 1);
-        // The operation itself is counted by tokio.
+        // The operation itself is count_as_operations by tokio.
         assert_eq!(turn(2 << 10).await, 1000);
     }
 }

@@ -1,0 +1,216 @@
+//! Sockets: what the server listens on, TLS certificates, connection limits, and shutdown.
+//!
+//! An [`Acceptor`] accepts the connections of any number of [`Listener`]s within its [`Limits`] and hands each one to a
+//! [`ServeConnection`]. It knows nothing of HTTP.
+
+mod client;
+mod client_quota;
+mod inherited;
+mod limits;
+mod listen;
+mod peer;
+mod socket;
+mod threads;
+mod tls;
+mod unix;
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
+
+pub use client::Client;
+use client_quota::{ConnectionSlots, TakenSlot};
+pub use inherited::Inherited;
+pub use limits::{Limits, MIN_SHARE};
+pub use listen::{ListenAddr, Listener};
+pub use peer::{Peer, Reach, Transport};
+use socket::Detached;
+pub(in crate::http) use socket::{Socket, count_as_operations};
+use threads::Threads;
+pub use tls::{Certificate, CertificateError, TlsRules, TlsVersion};
+
+/// The pause after a failed `accept`, mostly for lack of file descriptors: other connections have to end first.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How many clients are told at a time that they have too many connections. For further ones, the connection is closed.
+const MAX_REFUSALS: usize = 64;
+/// How often the log repeats a message about connections.
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Serves connections that were accepted.
+pub(in crate::http) trait ServeConnection: Send + Sync + 'static {
+    /// Serves a connection until it ends.
+    fn serve(&self, accepted: Accepted) -> impl Future<Output = ()> + Send;
+
+    /// Tells a client that it has too many connections.
+    fn refuse(socket: Socket) -> impl Future<Output = ()> + Send;
+}
+
+/// A connection that was accepted.
+pub(in crate::http) struct Accepted {
+    /// Its socket.
+    pub(in crate::http) socket: Socket,
+    /// The client.
+    pub(in crate::http) peer: Peer,
+    /// The TLS configuration of its listener, if it has TLS.
+    pub(in crate::http) tls: Option<TlsAcceptor>,
+    /// Reports when the server is shut down. The server waits until all of these are dropped.
+    pub(in crate::http) shutdown: watch::Receiver<ShutdownPhase>,
+}
+
+/// How far the shutdown of a server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::http) enum ShutdownPhase {
+    /// Not requested.
+    Running,
+    /// Requests in progress are finished, and no new ones are read.
+    Draining,
+    /// Connections are closed now.
+    Closing,
+}
+
+/// Accepts connections. Clones share their limits.
+#[derive(Clone, Debug)]
+pub(in crate::http) struct Acceptor {
+    limits: Limits,
+    slots: ConnectionSlots,
+    threads: Threads,
+    refusals: Arc<Semaphore>,
+    is_full: LogThrottle,
+    has_too_many: LogThrottle,
+}
+
+/// What the connections of one listener share.
+struct Shared<H> {
+    handler: H,
+    tls: Option<TlsAcceptor>,
+    shutdown: watch::Receiver<ShutdownPhase>,
+}
+
+impl Acceptor {
+    pub(in crate::http) fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            slots: ConnectionSlots::new(&limits),
+            threads: Threads::start(),
+            refusals: Arc::new(Semaphore::new(MAX_REFUSALS)),
+            is_full: LogThrottle::default(),
+            has_too_many: LogThrottle::default(),
+        }
+    }
+
+    pub(in crate::http) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Serves the connections of a listener until `shutdown` is done. Then it closes the listener, waits for the grace period of the
+    /// limits, and closes the remaining connections.
+    pub(in crate::http) async fn serve(
+        &self,
+        listener: Listener,
+        handler: impl ServeConnection,
+        shutdown: impl Future<Output = ()>,
+    ) {
+        let (phase, seen) = watch::channel(ShutdownPhase::Running);
+        let shared = Arc::new(Shared { handler, tls: listener.tls().cloned(), shutdown: seen });
+        let open = Arc::downgrade(&shared);
+        tokio::select! {
+            () = self.accept(&listener, &shared) => {}
+            () = shutdown => {}
+        }
+        drop((listener, shared));
+        phase.send_replace(ShutdownPhase::Draining);
+        if tokio::time::timeout(self.limits.grace, phase.closed()).await.is_err() {
+            tracing::warn!(
+                connections = open.strong_count(),
+                "shutdown grace period expired, closing connections"
+            );
+            phase.send_replace(ShutdownPhase::Closing);
+            phase.closed().await;
+        }
+    }
+
+    async fn accept<H: ServeConnection>(&self, listener: &Listener, shared: &Arc<Shared<H>>) {
+        loop {
+            if self.slots.are_taken() && self.is_full.is_due() {
+                tracing::warn!(limit = self.limits.connections, "connection limit reached, new clients wait");
+            }
+            let Some(slot) = self.slots.free().await else { return };
+            match listener.accept().await {
+                Ok((socket, peer)) => match self.slots.take(slot, peer.address.map(|address| address.ip())) {
+                    Some(taken) => self.begin(taken, socket, peer, shared),
+                    None => self.refuse::<H>(socket, peer),
+                },
+                Err(error) if is_of_one_connection(&error) => {}
+                // Such a failure passes, and ending the server would help no client.
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Serves a connection on one of the connection threads.
+    fn begin(
+        &self,
+        taken: TakenSlot,
+        socket: Socket,
+        peer: Peer,
+        shared: &Arc<Shared<impl ServeConnection>>,
+    ) {
+        let shared = Arc::clone(shared);
+        let detached = Detached::of(socket);
+        self.threads.spawn(async move {
+            match detached.and_then(Detached::attach) {
+                Ok(socket) => {
+                    let (tls, shutdown) = (shared.tls.clone(), shared.shutdown.clone());
+                    shared.handler.serve(Accepted { socket, peer, tls, shutdown }).await;
+                }
+                Err(error) => tracing::warn!(%peer, %error, "cannot serve a connection"),
+            }
+            drop(taken);
+        });
+    }
+
+    /// Refuses a client that has more connections than its quota, with an answer unless that needs a TLS handshake.
+    ///
+    /// The client does not wait for a slot: the connections that it would wait for are its own.
+    fn refuse<H: ServeConnection>(&self, socket: Socket, peer: Peer) {
+        if self.has_too_many.is_due() {
+            tracing::warn!(%peer, "client exceeds its connection quota");
+        }
+        if peer.transport == Transport::Tls {
+            return;
+        }
+        if let Ok(permit) = Arc::clone(&self.refusals).try_acquire_owned() {
+            tokio::spawn(async move {
+                H::refuse(socket).await;
+                drop(permit);
+            });
+        }
+    }
+}
+
+/// Lets a message into the log once per [`LOG_INTERVAL`].
+#[derive(Clone, Debug, Default)]
+struct LogThrottle(Arc<Mutex<Option<Instant>>>);
+
+impl LogThrottle {
+    /// Reports whether the message may be logged now, and counts it as logged.
+    fn is_due(&self) -> bool {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = last.is_none_or(|last| last.elapsed() >= LOG_INTERVAL);
+        if is_due {
+            *last = Some(Instant::now());
+        }
+        is_due
+    }
+}
+
+/// Reports whether a failed `accept` concerns one connection and not the listener.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset)
+}

@@ -1,0 +1,181 @@
+//! The HTTP server: an [`App`] on any number of listeners.
+
+use std::io;
+
+use tokio::net::TcpListener;
+use tokio::runtime::Handle;
+
+use super::connection::Connections;
+use super::listener::{Acceptor, Limits, Listener};
+use super::shortcut::App;
+use super::zerocopy::Lending;
+
+/// An HTTP/1.1 server. Clones share their connection limits.
+#[derive(Clone, Debug)]
+pub struct Server {
+    acceptor: Acceptor,
+    lending: Option<Lending>,
+}
+
+/// Serves plain connections until `shutdown` is done, then waits for requests in progress. A [`Server`] has TLS and several listeners.
+///
+/// # Errors
+///
+/// Returns an error if the listener cannot be used. A connection that fails ends alone.
+pub async fn serve(
+    listener: TcpListener,
+    app: impl Into<App>,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
+    serve_within(Limits::default(), listener, app, shutdown).await
+}
+
+/// Serves plain connections as [`serve`] does, with other limits.
+///
+/// # Errors
+///
+/// Returns an error if the listener cannot be used.
+pub async fn serve_within(
+    limits: Limits,
+    listener: TcpListener,
+    app: impl Into<App>,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
+    Server::new(limits).serve(listener.try_into()?, app, shutdown).await;
+    Ok(())
+}
+
+impl Server {
+    /// Returns a server with these limits.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self { acceptor: Acceptor::new(limits), lending: Some(Lending::default()) }
+    }
+
+    /// Returns the same server without zero-copy: it copies all bytes and takes no leases of base images.
+    #[must_use]
+    pub fn copying(self) -> Self {
+        Self { lending: None, ..self }
+    }
+
+    /// Serves the connections of a listener until `shutdown` is done. Then it closes the listener, waits for requests in progress, and
+    /// after the grace period of its limits closes the remaining connections.
+    pub async fn serve(&self, listener: Listener, app: impl Into<App>, shutdown: impl Future<Output = ()>) {
+        let (limits, routes) = (*self.acceptor.limits(), Handle::current());
+        let connections = Connections { limits, app: app.into(), routes, lending: self.lending.clone() };
+        self.acceptor.serve(listener, connections, shutdown).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use axum::routing::{get, post};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+    use tokio::sync::{Notify, oneshot};
+    use tokio::task::JoinHandle;
+
+    use axum::Router;
+
+    use super::*;
+
+    /// A server whose `/slow` answers when it is told to.
+    struct Server {
+        address: std::net::SocketAddr,
+        begun: Arc<Notify>,
+        answer: Arc<Notify>,
+        end: oneshot::Sender<()>,
+        task: JoinHandle<io::Result<()>>,
+    }
+
+    async fn start(limits: Limits) -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (begun, answer) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let slow = {
+            let (begun, answer) = (Arc::clone(&begun), Arc::clone(&answer));
+            move || async move {
+                begun.notify_one();
+                answer.notified().await;
+                "done"
+            }
+        };
+        let refuse = || async { axum::http::StatusCode::FORBIDDEN };
+        let router = Router::new().route("/slow", get(slow)).route("/refuse", post(refuse));
+        let (end, ended) = oneshot::channel::<()>();
+        let task = tokio::spawn(serve_within(limits, listener, router, async {
+            let _ = ended.await;
+        }));
+        Server { address, begun, answer, end, task }
+    }
+
+    async fn send(address: std::net::SocketAddr, text: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(text.as_bytes()).await.unwrap();
+        stream
+    }
+
+    async fn rest(mut stream: TcpStream) -> String {
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.unwrap();
+        text
+    }
+
+    #[tokio::test]
+    async fn what_is_under_way_is_finished_at_the_end() {
+        let server = start(Limits::default()).await;
+        let stream = send(server.address, "GET /slow HTTP/1.1\r\nHost: test\r\n\r\n").await;
+        server.begun.notified().await;
+        server.end.send(()).unwrap();
+        // Once nobody listens any more, the end has begun.
+        while TcpStream::connect(server.address).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+        assert!(!server.task.is_finished());
+        server.answer.notify_one();
+        let answer = rest(stream).await;
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\ndone"), "{answer}");
+        server.task.await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn who_takes_too_long_is_not_waited_for() {
+        let grace = Duration::from_millis(50);
+        let server = start(Limits { grace, ..Limits::default() }).await;
+        let _stream = send(server.address, "GET /slow HTTP/1.1\r\nHost: test\r\n\r\n").await;
+        server.begun.notified().await;
+        server.end.send(()).unwrap();
+        tokio::time::timeout(Duration::from_secs(10), server.task).await.unwrap().unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_head_has_to_come_in_time_and_in_size() {
+        let head_time = Duration::from_millis(100);
+        let server = start(Limits { head_time, head_bytes: 10_000, ..Limits::default() }).await;
+        let stream = send(server.address, "GET /slow HTTP/1.1\r\nHost").await;
+        let answer = tokio::time::timeout(Duration::from_secs(10), rest(stream)).await.unwrap();
+        assert!(!answer.contains(" 200 "), "{answer}");
+        let large = format!("GET /slow HTTP/1.1\r\nHost: test\r\nA: {}\r\n\r\n", "a".repeat(10_000));
+        let answer = rest(send(server.address, &large).await).await;
+        assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn a_client_that_is_still_sending_sees_its_refusal() {
+        let server = start(Limits::default()).await;
+        let head = "POST /refuse HTTP/1.1\r\nHost: test\r\nContent-Length: 33000000\r\n\r\n";
+        let mut stream = send(server.address, head).await;
+        stream.write_all(&vec![b'a'; 33_000_000]).await.unwrap();
+        // The connection is as good as before.
+        let next = "POST /refuse HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
+        stream.write_all(next.as_bytes()).await.unwrap();
+        assert_eq!(rest(stream).await.matches("HTTP/1.1 403 Forbidden").count(), 2);
+        // Whoever waits for a word gets the answer, and no other word.
+        let head = "POST /refuse HTTP/1.1\r\nHost: test\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n";
+        let answer = rest(send(server.address, head).await).await;
+        assert!(answer.starts_with("HTTP/1.1 403 Forbidden") && !answer.contains("100"), "{answer}");
+    }
+}

@@ -1,0 +1,39 @@
+//! How a body gets the bytes of the base image.
+
+use std::convert::Infallible;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+
+use crate::http::listener::Transport;
+
+/// How a body gets the bytes of the base image.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BodyMode {
+    /// As slices of the mapped base image, for connections whose writes go straight to the kernel. If code in this process looks at such
+    /// bytes and the file was truncated, the process ends with a signal.
+    #[default]
+    Mapped,
+    /// Read into buffers, for connections whose bytes are encrypted or looked at in any other way.
+    Read,
+}
+
+impl BodyMode {
+    /// Returns the mode for a transport: bytes that are encrypted have to be looked at.
+    #[must_use]
+    pub fn for_transport(transport: Transport) -> Self {
+        match transport {
+            Transport::Tcp | Transport::Unix => Self::Mapped,
+            Transport::Tls => Self::Read,
+        }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for BodyMode {
+    type Rejection = Infallible;
+
+    /// Returns what the server set for the connection. A request that another server passed on may be looked at.
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get().copied().unwrap_or(Self::Read))
+    }
+}
