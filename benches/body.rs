@@ -60,7 +60,7 @@ fn benches(criterion: &mut Criterion) {
     let file = tempfile::tempfile().unwrap();
     file.set_len(BASE_LEN).unwrap();
     let source = Arc::new(Source::from_file(file, "base").unwrap());
-    source.read_ahead(Extent::new(0, BASE_LEN).unwrap()).unwrap();
+    source.digest().unwrap();
     let image = image(&source);
     assert_eq!(image.plan().len(), 1 << 30);
 

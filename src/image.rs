@@ -13,8 +13,9 @@ use hyper::body::{Body, Frame, SizeHint};
 use isogen::Plan;
 use tokio::io::{AsyncRead, AsyncSeek, ReadBuf};
 
-use crate::http::BodyMode;
 use crate::http::content::PlanBody;
+use crate::http::zerocopy::{BaseFile, BodyMode};
+use crate::images::library::Base;
 
 /// An image. Clones are the same, and any number of them may be read at a time.
 ///
@@ -40,21 +41,30 @@ use crate::http::content::PlanBody;
 #[derive(Clone, Debug)]
 pub struct Image {
     plan: Arc<Plan>,
+    base: Arc<BaseFile>,
 }
 
 impl From<Plan> for Image {
     fn from(plan: Plan) -> Self {
-        Self { plan: Arc::new(plan) }
+        Arc::new(plan).into()
     }
 }
 
 impl From<Arc<Plan>> for Image {
     fn from(plan: Arc<Plan>) -> Self {
-        Self { plan }
+        let base = Arc::new(BaseFile::new(Arc::clone(plan.source())));
+        Self { plan, base }
     }
 }
 
 impl Image {
+    /// Returns the image of a plan over a base image of the library. While the base image is downloaded, reads wait for the bytes that they
+    /// need. If its file was changed after it was hashed, they fail.
+    #[must_use]
+    pub fn over(base: &Base, plan: impl Into<Arc<Plan>>) -> Self {
+        Self { plan: plan.into(), base: Arc::clone(base.file()) }
+    }
+
     /// Its layout.
     #[must_use]
     pub fn plan(&self) -> &Arc<Plan> {
@@ -97,7 +107,8 @@ impl Image {
     pub fn body(&self, range: Range<u64>) -> io::Result<ImageBody> {
         let end = range.end.min(self.len());
         let range = range.start.min(end)..end;
-        PlanBody::of_range(Arc::clone(&self.plan), range, BodyMode::Read).map(ImageBody)
+        let parts = (Arc::clone(&self.plan), Arc::clone(&self.base));
+        PlanBody::of_range(parts, range, BodyMode::Read).map(ImageBody)
     }
 
     /// A stream of all bytes, which can be placed anywhere in it.

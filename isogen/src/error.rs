@@ -207,13 +207,12 @@ impl Error {
         matches!(self, Self::NotFound { .. } | Self::NoNmstatectl { .. })
     }
 
-    /// Where bytes are still coming, if that is all that is wrong: [`Source::coming`](crate::Source::coming) tells when
-    /// they are there.
+    /// Returns the offset of bytes that are not available yet, if the storage answered [`WouldBlock`](io::ErrorKind::WouldBlock).
     #[must_use]
-    pub fn still_coming(&self) -> Option<u64> {
+    pub fn would_block_at(&self) -> Option<u64> {
         match self {
             Self::Read { offset, source, .. } if source.kind() == io::ErrorKind::WouldBlock => Some(*offset),
-            Self::Read { source, .. } => source.get_ref()?.downcast_ref::<Self>()?.still_coming(),
+            Self::Read { source, .. } => source.get_ref()?.downcast_ref::<Self>()?.would_block_at(),
             _ => None,
         }
     }

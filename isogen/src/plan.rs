@@ -449,12 +449,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_still_coming_is_told_from_what_is_broken() {
+    fn what_is_would_block_at_is_told_from_what_is_broken() {
         let plan = Plan::whole(Arc::new(Source::new("late".to_owned(), 10, Late)));
-        assert_eq!(plan.read_all(10).unwrap_err().still_coming(), Some(5));
-        assert_eq!(plan.sha256().unwrap_err().still_coming(), Some(5));
+        assert_eq!(plan.read_all(10).unwrap_err().would_block_at(), Some(5));
+        assert_eq!(plan.sha256().unwrap_err().would_block_at(), Some(5));
         let short = Plan::whole(Arc::new(Source::new("short".to_owned(), 10, Bytes::from_static(b"01234"))));
-        assert_eq!(short.read_all(10).unwrap_err().still_coming(), None);
+        assert_eq!(short.read_all(10).unwrap_err().would_block_at(), None);
     }
 
     #[test]

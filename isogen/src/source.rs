@@ -5,34 +5,23 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::pin::Pin;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
 use crate::digest::{Digest, HashStates, Hasher};
-use crate::residency::Seen;
-use crate::stamp::Evidence;
 use crate::{Error, Extent, Result};
-
-/// Done when bytes that were still coming are there, or never will be.
-pub type Coming = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Bytes that can be read at any position, by any thread, without a cursor.
 pub trait ReadAt: fmt::Debug + Send + Sync {
-    /// Reads at `offset` into `buf` and tells how many bytes there were; 0 only at the end.
+    /// Reads at `offset` into `buf` and returns the number of bytes; 0 only at the end.
     ///
     /// # Errors
     ///
-    /// Whatever the storage below answers, and [`WouldBlock`](io::ErrorKind::WouldBlock) for bytes that are still coming.
+    /// Returns the error of the storage, and [`WouldBlock`](io::ErrorKind::WouldBlock) for bytes that are not available yet.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// What to wait for before these bytes are read: nothing, where they are there.
-    fn coming(&self, _extent: Extent) -> Option<Coming> {
-        None
-    }
-
-    /// The file behind it, where there is one: what in-kernel copies and mappings need.
+    /// Returns the file, if the bytes are those of one file: in-kernel copies and mappings need it.
     fn as_file(&self) -> Option<&File> {
         None
     }
@@ -45,6 +34,16 @@ impl ReadAt for File {
 
     fn as_file(&self) -> Option<&File> {
         Some(self)
+    }
+}
+
+impl<T: ReadAt + ?Sized> ReadAt for Arc<T> {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        (**self).read_at(buf, offset)
+    }
+
+    fn as_file(&self) -> Option<&File> {
+        (**self).as_file()
     }
 }
 
@@ -67,9 +66,6 @@ pub struct Source {
     reader: Box<dyn ReadAt>,
     digest: OnceLock<Digest>,
     hash_states: HashStates,
-    mapping: OnceLock<Bytes>,
-    evidence: Evidence,
-    seen: OnceLock<Seen>,
 }
 
 impl Source {
@@ -115,9 +111,6 @@ impl Source {
             reader: Box::new(reader),
             digest: OnceLock::new(),
             hash_states: HashStates::default(),
-            mapping: OnceLock::new(),
-            evidence: Evidence::default(),
-            seen: OnceLock::new(),
         }
     }
 
@@ -143,12 +136,6 @@ impl Source {
     #[must_use]
     pub fn as_file(&self) -> Option<&File> {
         self.reader.as_file()
-    }
-
-    /// What to wait for before these bytes are read: nothing, where they are there.
-    #[must_use]
-    pub fn coming(&self, extent: Extent) -> Option<Coming> {
-        self.reader.coming(extent)
     }
 
     /// Fills `buf` from `offset`.
@@ -231,36 +218,6 @@ impl Source {
     /// What is saved of hashing artifacts of this base.
     pub(crate) fn hash_states(&self) -> &HashStates {
         &self.hash_states
-    }
-
-    /// Returns the whole file as mapped bytes, mapped on first use: to be handed to the kernel, never dereferenced
-    /// (see [`map`](crate::map)).
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the source has no file, if the system cannot map it, if its lease was [given back](Self::revoke), or if a
-    /// [required](Self::require) stamp is the only evidence that it is unchanged: such bytes are read, and the stamp is compared afterwards.
-    pub fn mapped(&self) -> io::Result<Bytes> {
-        if let Some(mapping) = self.mapping.get().filter(|_| self.evidence.allows_mapping()) {
-            return Ok(mapping.clone());
-        }
-        let _held = self.evidence.hold_for_mapping()?;
-        let file = self.as_file().ok_or(io::ErrorKind::Unsupported)?;
-        let mapping = crate::map::map(file)?;
-        Ok(self.mapping.get_or_init(|| mapping).clone())
-    }
-
-    pub(crate) fn mapping(&self) -> Option<&Bytes> {
-        self.mapping.get()
-    }
-
-    pub(crate) fn evidence(&self) -> &Evidence {
-        &self.evidence
-    }
-
-    /// What was found in memory.
-    pub(crate) fn seen(&self) -> &Seen {
-        self.seen.get_or_init(|| Seen::new(self.len))
     }
 
     pub(crate) fn read_error(&self, offset: u64, source: io::Error) -> Error {

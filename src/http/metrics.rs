@@ -12,7 +12,6 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use super::images::What;
 use crate::images::library::{ImageState, State};
 
 /// The media type of what [`Metrics::text`] gives.
@@ -201,9 +200,8 @@ impl Metrics {
         self.0.head_seconds.get_or_create(&AreaLabel { area: labels.area }).observe(after.as_secs_f64());
     }
 
-    /// What counts the answers with a file, and their bytes.
-    pub(super) fn meter(&self, what: What) -> Meter {
-        let file = what.name();
+    /// Returns the counters of the answers with a file, by its name in our URLs.
+    pub(super) fn meter(&self, file: &'static str) -> Meter {
         let kind = |kind| self.0.answers.get_or_create(&AnswerLabels { file, kind }).clone();
         Meter(Arc::new(FileCounts {
             whole: kind("whole"),

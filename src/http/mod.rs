@@ -21,7 +21,7 @@ mod redacted;
 mod request;
 mod serve;
 mod shortcut;
-mod zerocopy;
+pub(crate) mod zerocopy;
 
 pub use app::{app, image_app};
 pub use content::Content;

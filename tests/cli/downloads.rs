@@ -196,7 +196,7 @@ fn a_thousand_slow_readers_need_little_memory() {
 
 /// What is still coming is not mapped: each download has a buffer.
 #[test]
-fn a_thousand_slow_readers_of_an_image_that_is_still_coming_need_little_memory() {
+fn a_thousand_slow_readers_of_an_image_that_is_would_block_at_need_little_memory() {
     let (base, _) = live_image();
     let (digest, len, lock) = (Digest::of(&base), base.len(), Arc::new(RwLock::new(())));
     let held = lock.write().unwrap();

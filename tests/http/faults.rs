@@ -41,7 +41,7 @@ impl Write for Log {
 }
 
 fn logged(path: &Path) -> bool {
-    has_line(&["ERROR", "could not be sent to its end", path.to_str().unwrap()])
+    has_line(&["ERROR", "download aborted", path.to_str().unwrap()])
 }
 
 /// Whether a line of the log has all these parts.

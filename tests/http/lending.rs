@@ -73,8 +73,8 @@ fn who_wants_to_write_waits_until_nothing_is_on_its_way() {
     assert!(at < LEN);
     writer.join().unwrap();
     let path = lender.path.to_str().unwrap();
-    assert!(has_line(&["WARN", "somebody wants to write to a live image", path]));
-    assert!(has_line(&["ERROR", "could not be sent to its end", "wants to write to it", path]));
+    assert!(has_line(&["WARN", "another process wants to write to a base image", path]));
+    assert!(has_line(&["ERROR", "download aborted", "wants to write to it", path]));
 }
 
 #[test]

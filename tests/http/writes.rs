@@ -91,7 +91,7 @@ async fn written(content: Content, mode: BodyMode, range: &str) -> (Vec<usize>, 
 async fn the_head_leaves_with_the_first_bytes() {
     let scratch = Scratch::new();
     let source = Arc::new(Source::open(scratch.write("base", noise(10 << 20))).unwrap());
-    source.read_ahead(Extent::first(10 << 20)).unwrap();
+    source.digest().unwrap();
     let base = |offset, len| Segment::Base(Extent::new(offset, len).unwrap());
     let mixed = [
         base(0, 20_000),

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use isogen::{Digest, Extent, Source};
-use kindling::images::library::State;
+use isogen::{Digest, Extent};
+use kindling::images::library::{Base, State};
 
 use crate::server::{Gate, Reply, Server};
 use crate::support::{Place, image, os_image, other_image, reason, soon, until, with_digest};
@@ -20,12 +20,12 @@ async fn slow(bytes: &'static [u8], has_ranges: bool, gate: &Gate) -> Server {
 }
 
 /// Reads what there is already, and waits for everything else.
-async fn read(source: &Source, extent: Extent) -> isogen::Result<Vec<u8>> {
+async fn read(base: &Base, extent: Extent) -> isogen::Result<Vec<u8>> {
     loop {
-        match source.read_extent(extent) {
-            Err(error) if error.still_coming().is_some() => {
-                if let Some(coming) = source.coming(extent) {
-                    coming.await;
+        match base.image().source().read_extent(extent) {
+            Err(error) if error.would_block_at().is_some() => {
+                if let Some(available) = base.available(extent) {
+                    available.await;
                 }
             }
             outcome => return outcome,
@@ -51,7 +51,7 @@ async fn an_image_is_opened_before_it_is_there_and_read_as_it_comes() {
     let source = Arc::clone(base.image().source());
     assert!(source.read_extent(extent(0, 200_000)).unwrap() == image()[..200_000]);
 
-    let whole = tokio::spawn(async move { read(&source, extent(0, image().len())).await });
+    let whole = tokio::spawn(async move { read(&base, extent(0, image().len())).await });
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     assert!(!whole.is_finished());
     gate.open();
@@ -85,8 +85,8 @@ async fn no_reader_gets_all_of_an_image_that_turns_out_bad() {
     let os_image = with_digest(os_image(&server.url("a.iso")));
     let library = place.open_patiently([os_image.clone()]);
     let base = soon(library.early_base(&os_image)).await.unwrap();
-    let source = Arc::clone(base.image().source());
-    let end = tokio::spawn(async move { read(&source, extent(image().len() - 1, 1)).await });
+    let reader = Arc::clone(&base);
+    let end = tokio::spawn(async move { read(&reader, extent(image().len() - 1, 1)).await });
     gate.open();
     let error = soon(end).await.unwrap().unwrap_err();
     assert!(std::error::Error::source(&error).unwrap().to_string().contains("the image"), "{error}");
@@ -105,8 +105,8 @@ async fn readers_fail_with_the_library() {
     let base = soon(library.early_base(&os_image)).await.unwrap();
     assert_eq!(base.digest(), None, "nobody knows it yet");
     let source = Arc::clone(base.image().source());
-    assert!(source.digest().unwrap_err().still_coming().is_some());
-    let all = source.coming(extent(0, image().len())).unwrap();
+    assert!(source.digest().unwrap_err().would_block_at().is_some());
+    let all = base.available(extent(0, image().len())).unwrap();
     drop((library, base));
     soon(all).await;
     let error = source.digest().unwrap_err();

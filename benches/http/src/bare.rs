@@ -17,7 +17,6 @@ use std::thread;
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use clap::ValueEnum;
-use isogen::Source;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::fs::sendfile;
@@ -115,7 +114,9 @@ struct Served {
 
 impl Served {
     fn open(path: &Path, way: Way) -> Result<Self> {
-        Ok(Self { file: File::open(path)?, mapped: Source::open(path)?.mapped()?, way })
+        let file = File::open(path)?;
+        let mapped = isogen::map::map(&file)?.bytes().clone();
+        Ok(Self { file, mapped, way })
     }
 
     fn total(&self) -> u64 {

@@ -13,6 +13,7 @@ mod request_body;
 
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
+use std::sync::Weak;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -38,7 +39,9 @@ use super::content::Date;
 use super::images::{self, Asker};
 use super::listener::{Accepted, Limits, Peer, Reach, ServeConnection, ShutdownPhase, Socket};
 use super::shortcut::App;
-use super::zerocopy::{BodyMode, Direct, Late, Lending, Paged, Progress, Records, Watched};
+use super::zerocopy::{
+    BaseFile, BodyMode, Direct, Late, Lending, Paged, Progress, Records, Sending, Watched,
+};
 use crate::api_error::ApiError;
 
 /// The answer to a client that has too many connections.
@@ -60,9 +63,11 @@ impl ServeConnection for Connections {
     async fn serve(&self, accepted: Accepted) {
         let Accepted { socket, peer, tls, shutdown } = accepted;
         let progress = Progress::new();
-        let socket = Watched::new(Paged::new(socket, self.lending.clone()), progress.clone(), &self.limits);
+        let sending = Sending::default();
+        let socket = Paged::new(socket, self.lending.clone(), sending.clone());
+        let socket = Watched::new(socket, progress.clone(), &self.limits);
         let asker = Asker::new(peer.client(), BodyMode::for_transport(peer.transport));
-        let answers = Answers { connections: self, peer, asker, progress };
+        let answers = Answers { connections: self, peer, asker, progress, sending };
         let Some(acceptor) = tls else { return converse(answers, socket, shutdown).await };
         let handshake = tokio::time::timeout(self.limits.handshake_time, Records::accept(&acceptor, socket));
         let mut closing = shutdown.clone();
@@ -157,6 +162,7 @@ struct Answers<'a> {
     peer: Peer,
     asker: Asker,
     progress: Progress,
+    sending: Sending,
 }
 
 impl Answers<'_> {
@@ -173,6 +179,9 @@ impl Answers<'_> {
         head: (&Date, &mut Vec<u8>),
     ) -> Option<images::Watched> {
         let body = self.known()?.range_again(range, (&self.asker, now), head)?;
+        if let Some(file) = body.base_file() {
+            self.sending.begin(file);
+        }
         self.progress.asked();
         Some(body)
     }
@@ -202,6 +211,9 @@ impl Answers<'_> {
                 Elsewhere(routes.spawn(app.clone().answer(request))).await
             }
         };
+        if let Some(file) = response.extensions().get::<Weak<BaseFile>>() {
+            self.sending.begin(Weak::clone(file));
+        }
         Ok(response.map(|body| Followed::new(body, progress.clone())))
     }
 }

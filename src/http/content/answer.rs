@@ -3,12 +3,14 @@
 use std::io;
 use std::ops::Range;
 use std::pin::Pin;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use axum::body::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
 use super::PlanBody;
+use crate::http::zerocopy::{BaseFile, PAGES_LEN};
 
 /// What an answer has in it.
 pub(in crate::http) enum AnswerBody {
@@ -29,6 +31,14 @@ impl AnswerBody {
         match self {
             Self::Plan(body) => body.span(),
             Self::Error(_) | Self::Empty | Self::Untold => None,
+        }
+    }
+
+    /// Returns the base image whose pages the socket may send, if the body is long enough for pages.
+    pub(in crate::http) fn base_file(&self) -> Option<Weak<BaseFile>> {
+        match self {
+            Self::Plan(body) if body.left() >= PAGES_LEN as u64 => Some(Arc::downgrade(body.base_file())),
+            _ => None,
         }
     }
 

@@ -23,7 +23,7 @@ use chrono::{DateTime, SubsecRound, Utc};
 use isogen::Plan;
 
 use crate::api_error::ApiError;
-use crate::http::zerocopy::BodyMode;
+use crate::http::zerocopy::{BaseFile, BodyMode};
 pub(in crate::http) use answer::AnswerBody;
 pub(crate) use body::PlanBody;
 pub(in crate::http) use conditional::is_known;
@@ -48,6 +48,7 @@ type Headers = Box<[(HeaderName, HeaderValue)]>;
 #[derive(Debug, Clone)]
 pub struct Content {
     plan: Arc<Plan>,
+    base: Arc<BaseFile>,
     etag: String,
     modified: DateTime<Utc>,
     media_type: &'static str,
@@ -85,7 +86,14 @@ impl Content {
         let [identity, description] = [identity, description]
             .map(|told| told.into_iter().filter_map(|(name, value)| Some((name, value?))).collect());
         let beginning = beginning([&identity, &description]);
-        Self { plan, etag, modified, media_type, file_name, identity, description, beginning }
+        let base = Arc::new(BaseFile::new(Arc::clone(plan.source())));
+        Self { plan, base, etag, modified, media_type, file_name, identity, description, beginning }
+    }
+
+    /// Sets the file of the base image that all plans over it share.
+    #[must_use]
+    pub(in crate::http) fn over(self, base: Arc<BaseFile>) -> Self {
+        Self { base, ..self }
     }
 
     /// The same without secrets in it: a cache that many share may keep it as well.
@@ -183,7 +191,7 @@ impl Content {
             return None;
         }
         let content_range = content_range(range, self.plan.len())?;
-        let body = PlanBody::of_range(Arc::clone(&self.plan), range.bounds(), mode).ok()?;
+        let body = PlanBody::of_range(self.parts(), range.bounds(), mode).ok()?;
         head.extend_from_slice(&self.beginning);
         for part in [
             b"content-range: ",
@@ -220,8 +228,7 @@ impl Content {
             }
             Outcome::NotModified => {
                 return self
-                    .plan
-                    .source()
+                    .base
                     .stamp()
                     .map_or_else(|error| self.unreadable(&error), |_| self.not_modified());
             }
@@ -239,6 +246,11 @@ impl Content {
             .unwrap_or_else(|error| self.unreadable(&error))
     }
 
+    /// Returns the plan and the file of its base image.
+    pub(in crate::http) fn parts(&self) -> (Arc<Plan>, Arc<BaseFile>) {
+        (Arc::clone(&self.plan), Arc::clone(&self.base))
+    }
+
     fn unreadable(&self, error: &io::Error) -> Response<AnswerBody> {
         tracing::error!(source = self.plan.source().name(), %error, "an image cannot be read");
         refusal(StatusCode::INTERNAL_SERVER_ERROR, "the image cannot be read; the log says why")
@@ -254,9 +266,9 @@ impl Content {
         let len = self.plan.len();
         let body_of = |range| {
             if is_body_wanted && len > 0 {
-                PlanBody::of_range(Arc::clone(&self.plan), range, mode).map(AnswerBody::Plan)
+                PlanBody::of_range(self.parts(), range, mode).map(AnswerBody::Plan)
             } else {
-                self.plan.source().stamp().map(|_| AnswerBody::Empty)
+                self.base.stamp().map(|_| AnswerBody::Empty)
             }
         };
         // Also where the client should have it from an earlier answer: real ones take it from the last one they saw.
@@ -271,14 +283,18 @@ impl Content {
             Selection::Several(ranges) => {
                 let Parts { pieces, media_type } = Parts::new(&ranges, self.media_type, len);
                 put(&mut headers, header::CONTENT_TYPE, media_type);
-                let body = PlanBody::new(Arc::clone(&self.plan), pieces, mode)?;
+                let body = PlanBody::of_pieces(self.parts(), pieces, mode)?;
                 (StatusCode::PARTIAL_CONTENT, body.left(), AnswerBody::Plan(body))
             }
         };
         headers.insert(header::CONTENT_LENGTH, len_told.into());
+        let base_file = body.base_file();
         let mut response = Response::new(body);
         *response.status_mut() = status;
         *response.headers_mut() = headers;
+        if let Some(file) = base_file {
+            response.extensions_mut().insert(file);
+        }
         Ok(response)
     }
 

@@ -19,6 +19,7 @@ use super::{Artifact, BootFile, ImageServer, bad_version, no_such_image};
 use crate::api_error::ApiError;
 use crate::discovery::{DiscoveryError, Ground};
 use crate::http::content::Content;
+use crate::http::zerocopy::BaseFile;
 use crate::images::library::{Base, NotReady};
 use crate::images::{CpuArchitecture, ImageType, OsImage};
 use crate::inventory::id::InfraEnvId;
@@ -156,7 +157,7 @@ impl ImageServer {
                     _ => base.nmstatectl().await.map_err(|error| made_nothing(&error))?,
                 };
                 let url = self.rootfs_url(image);
-                let image = Arc::clone(base.image());
+                let (image, file) = (Arc::clone(base.image()), Arc::clone(base.file()));
                 let changed_at = current.changed_at;
                 self.made(base, move || {
                     let ground = Ground { base: &image, nmstatectl: nmstatectl.as_ref() };
@@ -171,7 +172,8 @@ impl ImageServer {
                     };
                     let shared = nmstatectl.as_ref().map_or(0, |program| shared_bytes(&plan, program));
                     let name = artifact.file_name(infra_env, architecture);
-                    let made = planned((what, &image), (plan, changed_at), artifact.media_type(), name)?;
+                    let made =
+                        planned((what, &image, &file), (plan, changed_at), artifact.media_type(), name)?;
                     Ok(Planned { own_bytes: made.own_bytes - shared, ..made })
                 })
                 .await
@@ -190,7 +192,7 @@ impl ImageServer {
         self.0
             .plans
             .get((key, base.image()), async || {
-                let image = Arc::clone(base.image());
+                let (image, base_file) = (Arc::clone(base.image()), Arc::clone(base.file()));
                 let changed_at = base.changed_at().unwrap_or_default();
                 self.made(base, move || {
                     let plan = match file {
@@ -199,8 +201,12 @@ impl ImageServer {
                         BootFile::LoadList => image.load_list()?,
                     };
                     let name = file.file_name().to_owned();
-                    let planned =
-                        planned((what, &image), (plan, changed_at), "application/octet-stream", name)?;
+                    let planned = planned(
+                        (what, &image, &base_file),
+                        (plan, changed_at),
+                        "application/octet-stream",
+                        name,
+                    )?;
                     // It is a part of the live image, which anybody may have.
                     Ok(Planned { content: planned.content.public(), ..planned })
                 })
@@ -226,10 +232,10 @@ impl ImageServer {
             };
             drop(turn);
             if let Err(DiscoveryError::Image(error)) = &made
-                && let Some(missing) = error.still_coming().and_then(|offset| Extent::new(offset, 1))
+                && let Some(missing) = error.would_block_at().and_then(|offset| Extent::new(offset, 1))
             {
-                if let Some(coming) = base.image().source().coming(missing) {
-                    coming.await;
+                if let Some(available) = base.available(missing) {
+                    available.await;
                 }
                 continue;
             }
@@ -250,7 +256,7 @@ impl ImageServer {
             return self.digest_line(&planned).await;
         }
         let response = planned.content.answer(asked.mode, (&asked.method, &asked.headers, asked.version));
-        let meter = self.0.metrics.meter(planned.what);
+        let meter = self.0.metrics.meter(planned.what.name());
         let (infra_env, current) = of.unzip();
         if response.body().span().is_none() {
             return Ok(watch(response, None, meter));
@@ -267,10 +273,10 @@ impl ImageServer {
     async fn digest_line(&self, planned: &Arc<Planned>) -> Result<Response, ApiError> {
         let digest = planned.sha256.get_or_try_init(async || {
             let _turn = self.1.next().await;
-            let plan = Arc::clone(planned.content.plan());
+            let (plan, base) = planned.content.parts();
             in_background(move |_| {
                 let digest = plan.sha256().map_err(|error| made_nothing(&error))?;
-                plan.source().stamp().map_err(|error| made_nothing(&error))?;
+                base.stamp().map_err(|error| made_nothing(&error))?;
                 Ok(digest)
             })
             .await
@@ -283,7 +289,7 @@ impl ImageServer {
 
 /// A plan as it is served.
 fn planned(
-    (what, base): (What, &Arc<BaseImage>),
+    (what, base, file): (What, &Arc<BaseImage>, &Arc<BaseFile>),
     (plan, changed_at): (Plan, DateTime<Utc>),
     media_type: &'static str,
     file_name: String,
@@ -291,6 +297,7 @@ fn planned(
     let etag = format!("\"{}\"", plan.identity()?);
     let (base, own_bytes) = (Arc::clone(base), plan.own_bytes());
     let content = Content::new(Arc::new(plan), etag, changed_at, media_type, Some(file_name));
+    let content = content.over(Arc::clone(file));
     Ok(Planned { what, base, content, own_bytes, sha256: OnceCell::new() })
 }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Weak;
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes};
@@ -11,6 +12,7 @@ use hyper::body::{Frame, SizeHint};
 use super::trace::Transfer;
 use crate::http::content::AnswerBody;
 use crate::http::metrics::Meter;
+use crate::http::zerocopy::BaseFile;
 
 /// Counts an answer, and its bytes as they go.
 pub(super) fn watch(response: Response<AnswerBody>, trace: Option<Transfer>, meter: Meter) -> Response<Body> {
@@ -34,6 +36,11 @@ impl Watched {
     pub(super) fn of_range(body: AnswerBody, trace: Option<Transfer>, meter: Meter) -> Self {
         meter.answered_range();
         Self { body, trace, meter }
+    }
+
+    /// Returns the base image whose pages the socket may send.
+    pub(in crate::http) fn base_file(&self) -> Option<Weak<BaseFile>> {
+        self.body.base_file()
     }
 }
 

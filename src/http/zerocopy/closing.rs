@@ -116,11 +116,11 @@ mod tests {
     use std::net::Ipv4Addr;
     use std::task::Poll;
 
-    use isogen::lease::unsent;
     use rustix::net::Shutdown;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpSocket};
 
+    use super::super::sys::unacked_bytes;
     use super::*;
 
     const LEN: usize = 256 << 10;
@@ -141,7 +141,7 @@ mod tests {
         let (mut looks, mut changes) = (0, None);
         poll_fn(|context| {
             looks += 1;
-            if unsent(socket).unwrap() == 0 || is_over(socket) {
+            if unacked_bytes(socket).unwrap() == 0 || is_over(socket) {
                 return Poll::Ready(());
             }
             changes.get_or_insert_with(|| Changes::watch(socket, context.waker()).unwrap());
@@ -172,10 +172,10 @@ mod tests {
     async fn reset_wakes_the_task_and_is_seen() {
         let (client, socket) = sending().await;
         rustix::net::shutdown(&socket, Shutdown::Write).unwrap();
-        assert!(unsent(&socket).unwrap() > 0 && !is_over(&socket));
+        assert!(unacked_bytes(&socket).unwrap() > 0 && !is_over(&socket));
         let closing = tokio::spawn(async move {
             looks_until_over(&socket).await;
-            (unsent(&socket).unwrap(), is_over(&socket))
+            (unacked_bytes(&socket).unwrap(), is_over(&socket))
         });
         tokio::task::yield_now().await;
         client.set_zero_linger().unwrap();

@@ -2,9 +2,8 @@
 
 use std::io::{self, IoSlice};
 
-use isogen::lease::unsent;
-
 use super::closing::is_over;
+use super::sys::unacked_bytes;
 use crate::http::listener::Socket;
 
 /// What the watch over a connection needs beside reading and writing. Whatever stands between it and the socket passes it
@@ -33,7 +32,7 @@ impl Direct for Socket {
 
     fn unsent(&self) -> usize {
         let Self::Tcp(socket) = self else { return 0 };
-        match unsent(socket).unwrap_or(usize::MAX) {
+        match unacked_bytes(socket).unwrap_or(usize::MAX) {
             1.. if is_over(socket) => 0,
             len => len,
         }

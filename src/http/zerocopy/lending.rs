@@ -2,7 +2,7 @@
 //!
 //! What is written to a socket is copied. The kernel can be given the pages of a file as they are, by way of a [pipe](super::pipe), which
 //! takes half of the processor or less. But pages that wait in a socket are still the file's: were it written to, they would
-//! change on their way, and nobody could tell. So pages are lent only while the server has a [lease](isogen::lease) of the file.
+//! change on their way, and nobody could tell. So pages are lent only while the server has a [lease](super::lease) of the file.
 //! Whoever wants to write to it waits then, while connections that have not sent everything are cut; and bytes are copied from
 //! then on. Files that cannot be leased are copied always.
 
@@ -14,9 +14,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::Waker;
 use std::time::Duration;
 
-use isogen::lease::{Lease, SIGNAL};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep};
+
+use super::lease::{Lease, SIGNAL};
 
 /// How long a file that could not be leased, or is no longer, is not asked for again.
 const REFUSED: Duration = Duration::from_secs(30);
@@ -107,7 +108,7 @@ async fn watch(parts: Weak<Parts>, mut called: Signal) {
         let Some(parts) = parts.upgrade() else { return };
         for (_, standing) in lock(&parts.files).iter_mut() {
             if let Standing::Leased(loan) = standing
-                && lock(&loan.lease).as_ref().is_some_and(Lease::is_called_in)
+                && lock(&loan.lease).as_ref().is_some_and(Lease::is_breaking)
             {
                 let loan = Arc::clone(loan);
                 *standing = Standing::Refused(Instant::now() + REFUSED);
@@ -146,7 +147,7 @@ impl Loan {
         tracing::warn!(
             source = self.name,
             connections,
-            "somebody wants to write to a live image, and waits until pages of it are back"
+            "another process wants to write to a base image and waits until its pages are acknowledged"
         );
         lock(&self.borrowers).iter().for_each(|(_, waker)| waker.wake_by_ref());
         while !lock(&self.borrowers).is_empty() && begun.elapsed() < PATIENCE {

@@ -7,7 +7,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use isogen::map::file_behind;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg, sockopt};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
@@ -16,10 +15,11 @@ use super::closing::Changes;
 use super::direct::Direct;
 use super::lending::{Borrowed, Lending};
 use super::pipe::{Filled, PIPE_LEN};
+use super::sending::Sending;
 use crate::http::listener::{Socket, count_as_operations};
 
-/// From how many bytes on pages take less than a copy.
-const LEAST: usize = 64 << 10;
+/// From this length on, sending pages costs less than a copy.
+pub(in crate::http) const PAGES_LEN: usize = 64 << 10;
 /// After so many bytes without an end more is expected to follow. A record of TLS, and what is with it, may be all.
 const MORE: usize = 20 << 10;
 
@@ -29,6 +29,7 @@ pub(in crate::http) struct Paged {
     socket: Socket,
     /// Where there is none, everything is copied.
     lending: Option<Lending>,
+    sending: Sending,
     borrowed: Option<Borrowed>,
     /// How much it took of what it was given last: to fill a pipe takes time as well.
     room: usize,
@@ -41,10 +42,11 @@ pub(in crate::http) struct Paged {
 }
 
 impl Paged {
-    pub(in crate::http) fn new(socket: Socket, lending: Option<Lending>) -> Self {
+    pub(in crate::http) fn new(socket: Socket, lending: Option<Lending>, sending: Sending) -> Self {
         Self {
             socket,
             lending,
+            sending,
             borrowed: None,
             room: PIPE_LEN / 4,
             unflushed: 0,
@@ -58,8 +60,8 @@ impl Paged {
         let called_in = self.borrowed.as_ref().filter(|borrowed| borrowed.is_called_in());
         let Some(source) = called_in.map(|borrowed| borrowed.name().to_owned()) else { return Ok(()) };
         let Some(unsent) = self.unsent() else { return Ok(()) };
-        let error = "somebody wants to write to it";
-        tracing::error!(source, unsent, error, "an image could not be sent to its end");
+        let error = "another process wants to write to it";
+        tracing::error!(source, unsent, error, "download aborted: base image unusable");
         Err(io::Error::new(io::ErrorKind::ConnectionAborted, error))
     }
 
@@ -85,25 +87,26 @@ impl Paged {
         Ok(())
     }
 
-    /// The pages behind bytes, where they may be sent.
+    /// Returns the file and the offset of mapped bytes, if its pages may be sent.
     fn pages(&mut self, bytes: &[u8], context: &Context<'_>) -> Option<(Arc<File>, u64)> {
         let lending = self.lending.as_ref().filter(|_| matches!(self.socket, Socket::Tcp(_)))?.clone();
-        let (file, offset) = file_behind(bytes)?;
-        if !self.borrowed.as_ref().is_some_and(|borrowed| borrowed.is_of(&file) && !borrowed.is_called_in()) {
-            // Those of another file would have to be sent first.
+        let base = self.sending.file()?;
+        let (file, offset) = base.pages_of(bytes)?;
+        if !self.borrowed.as_ref().is_some_and(|borrowed| borrowed.is_of(file) && !borrowed.is_called_in()) {
+            // The pages of another file have to be sent first.
             if self.unsent().is_some() {
                 return None;
             }
-            self.borrowed = lending.borrow(&file, context.waker());
+            self.borrowed = lending.borrow(file, context.waker());
         }
-        // A mapping that was revoked before this lease began may have other bytes in its file by now.
-        let is_mapped = || file_behind(bytes).is_some();
-        (self.borrowed.is_some() && is_mapped()).then_some((file, offset))
+        // A file that was revoked before this lease began may have other bytes by now.
+        let is_mapped = || base.pages_of(bytes).is_some();
+        (self.borrowed.is_some() && is_mapped()).then(|| (Arc::clone(file), offset))
     }
 
     /// Writes pages where bytes have any, and copies otherwise.
     fn poll_give(&mut self, context: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
-        let large = slices.iter().position(|slice| slice.len() >= LEAST);
+        let large = slices.iter().position(|slice| slice.len() >= PAGES_LEN);
         let pages = large.and_then(|at| {
             let (copies, rest) = slices.split_at_checked(at)?;
             let bytes = rest.first()?;
@@ -129,7 +132,7 @@ impl Paged {
             match tried {
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Poll::Ready(Err(error)),
                 Ok(()) => self.room = (self.room * 2).min(PIPE_LEN),
-                Err(_) => self.room = taken.max(LEAST),
+                Err(_) => self.room = taken.max(PAGES_LEN),
             }
             if taken > 0 {
                 return count_as_operations(Poll::Ready(Ok(taken)), context);
@@ -180,7 +183,7 @@ impl AsyncWrite for Paged {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         this.check()?;
-        if this.unflushed > MORE || slices.iter().any(|slice| slice.len() > LEAST) {
+        if this.unflushed > MORE || slices.iter().any(|slice| slice.len() > PAGES_LEN) {
             this.cork(true)?;
         }
         let written = this.poll_give(context, slices);
@@ -253,6 +256,7 @@ mod tests {
     use tokio::io::AsyncWriteExt;
     use tokio::net::TcpListener;
 
+    use super::super::base_file::BaseFile;
     use super::*;
 
     /// A client would get what waits as well, a fifth of a second later.
@@ -262,11 +266,14 @@ mod tests {
         file.as_file().set_len(1 << 20).unwrap();
         // What somebody may write to is not lent.
         let path = file.into_temp_path();
-        let mapped = Source::open(&path).unwrap().mapped().unwrap();
+        let base = Arc::new(BaseFile::new(Arc::new(Source::open(&path).unwrap())));
+        let mapped = base.mapped().unwrap();
+        let sending = Sending::default();
+        sending.begin(Arc::downgrade(&base));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let socket = Socket::Tcp(listener.accept().await.unwrap().0);
-        let mut paged = Paged::new(socket, Some(Lending::default()));
+        let mut paged = Paged::new(socket, Some(Lending::default()), sending);
         let is_corked = |paged: &Paged| match &paged.socket {
             Socket::Tcp(socket) => sockopt::tcp_cork(socket).unwrap(),
             Socket::Unix(_) => false,
@@ -276,8 +283,8 @@ mod tests {
             (&[1000, 1000][..], false),
             (&[record, 300], false),
             (&[record, record, 300], true),
-            (&[LEAST], false),
-            (&[LEAST + 1], true),
+            (&[PAGES_LEN], false),
+            (&[PAGES_LEN + 1], true),
         ] {
             for len in lens {
                 assert_eq!(paged.write(&mapped[..*len]).await.unwrap(), *len);

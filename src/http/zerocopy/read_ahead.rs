@@ -1,66 +1,66 @@
-//! Base bytes that are on disk are brought into memory beside the runtime, before anybody waits for them on it.
+//! Reads that wait for a disk or a download, on the blocking threads of the runtime.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
-use axum::body::Bytes;
-use isogen::{Extent, Source};
+use bytes::Bytes;
+use isogen::Extent;
 use tokio::sync::Semaphore;
 
+use super::base_file::BaseFile;
 use super::buffers::read_span;
 
-/// How many spans are read at once, by all downloads together. More would not make a disk faster; each takes a thread and a
-/// small buffer. The bound is one of the process, as its threads and its memory are.
+/// How many spans are read at a time by all downloads of this process together. More do not make a disk faster, and each takes a thread and
+/// a small buffer.
 const MAX_READS: usize = 32;
 
 static READS: Semaphore = Semaphore::const_new(MAX_READS);
 
-/// A read on its way.
-pub(in crate::http) struct Read(Pin<Box<dyn Future<Output = io::Result<Done>> + Send>>);
+/// A read in progress.
+pub(in crate::http) struct PendingRead(Pin<Box<dyn Future<Output = io::Result<ReadDone>> + Send>>);
 
-/// What came of a read.
-pub(in crate::http) enum Done {
+/// The result of a read.
+pub(in crate::http) enum ReadDone {
     Bytes(Bytes),
-    /// They are just in memory now.
+    /// The extent is in memory now.
     InMemory(Extent),
 }
 
-impl Read {
-    /// Brings a span into memory and tells the kernel what comes next.
-    pub(in crate::http) fn ahead(source: Arc<Source>, span: Extent, next: Option<Extent>) -> Self {
-        Self(Box::pin(on_blocking_pool(move || {
+impl PendingRead {
+    /// Brings a span into memory, and asks the kernel to read `next` meanwhile.
+    pub(super) fn ahead(file: Arc<BaseFile>, span: Extent, next: Option<Extent>) -> Self {
+        Self(Box::pin(on_blocking_threads(move || {
             if let Some(next) = next {
-                source.announce(next);
+                file.announce(next);
             }
-            source.read_ahead(span).map_err(io::Error::other)?;
-            Ok(Done::InMemory(span))
+            file.read_ahead(span).map_err(io::Error::other)?;
+            Ok(ReadDone::InMemory(span))
         })))
     }
 
-    /// Reads a span, of whatever storage. What is still coming is waited for first, which may take minutes: not as one of
-    /// those at once.
-    pub(in crate::http) fn of(source: Arc<Source>, span: Extent) -> Self {
+    /// Reads a span of any storage. It first waits for bytes that are not downloaded yet, which may take minutes and does not count as a
+    /// read.
+    pub(super) fn of_span(file: Arc<BaseFile>, span: Extent) -> Self {
         Self(Box::pin(async move {
-            if let Some(coming) = source.coming(span) {
-                coming.await;
+            if let Some(available) = file.available(span) {
+                available.await;
             }
-            on_blocking_pool(move || read_span(&source, span).map(Done::Bytes)).await
+            on_blocking_threads(move || read_span(file.source(), span).map(ReadDone::Bytes)).await
         }))
     }
 
-    /// What came of it, once it is done.
-    pub(in crate::http) fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Done>> {
-        Poll::Ready(ready!(self.0.as_mut().poll(context)))
+    pub(in crate::http) fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<ReadDone>> {
+        self.0.as_mut().poll(context)
     }
 }
 
-async fn on_blocking_pool<T: Send + 'static>(
+async fn on_blocking_threads<T: Send + 'static>(
     read: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     let permit = READS.acquire().await.map_err(io::Error::other)?;
-    // The read goes on when nobody waits for it any more, and is one of those at once until its end.
+    // A read whose body is dropped runs to its end, and counts as a read until then.
     let read = move || {
         let _permit = permit;
         read()

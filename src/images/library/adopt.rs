@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use chrono::Utc;
-use isogen::{BaseImage, Digest, FileStamp, Hasher, Source};
+use isogen::{BaseImage, Digest, Hasher, Source};
 
 use super::base::utc;
 use super::error::{FetchError, chain};
@@ -17,6 +17,7 @@ use super::record::{self, ImageRecord};
 use super::shelf::Shelf;
 use super::slot::Slot;
 use super::verify::{self, disk};
+use crate::http::zerocopy::{BaseFile, FileStamp};
 
 /// What is read at once to hash a file.
 const READ_LEN: usize = 1 << 20;
@@ -30,6 +31,7 @@ const MOST_TICKS: u32 = 50;
 /// A file that is a good image.
 pub(super) struct Found {
     pub(super) image: BaseImage,
+    pub(super) base_file: Arc<BaseFile>,
     /// Taken before any byte was read.
     pub(super) stamp: FileStamp,
     /// Where the record of it is up to date.
@@ -55,16 +57,25 @@ pub(super) fn look(path: &Path, slot: &Arc<Slot>) -> Result<Option<Found>, Fetch
     let source = file.try_clone().map_err(disk("opening", path))?;
     let source = Source::from_file(source, path.display().to_string());
     let source = source.map_err(|source| FetchError::Structure { source })?;
-    if let Some(lease) = slot.shared.leases.take(path, &file)? {
-        source.protect(lease);
-    }
+    // Taken before any byte is read.
+    let lease = slot.shared.leases.take(path, &file)?;
     let stamp = settled(path, &file)?;
     let image = verify::open(source)?;
-    slot.shared.leases.watch(image.source(), slot);
+    let base_file = Arc::new(BaseFile::new(Arc::clone(image.source())));
+    if let Some(lease) = lease {
+        base_file.protect(lease);
+        slot.shared.leases.watch(&base_file, slot);
+    }
     let record: Option<ImageRecord> = record::read(&shelf.image_record());
     let record =
         record.filter(|record| record.stamp == stamp.into() && record.file.file_name() == path.file_name());
-    Ok(Some(Found { image, stamp, digest: record.and_then(|record| record.sha256.digest()), file }))
+    Ok(Some(Found {
+        image,
+        base_file,
+        stamp,
+        digest: record.and_then(|record| record.sha256.digest()),
+        file,
+    }))
 }
 
 /// Makes a file of the library the service's own, and read-only. A symbolic link and a file with several names are left alone: they are
@@ -126,7 +137,7 @@ impl Found {
 
     fn require_unchanged(&self) -> Result<(), FetchError> {
         let is_same = FileStamp::of_file(&self.file).is_ok_and(|stamp| stamp == self.stamp);
-        let is_leased_still = self.image.source().stamp().is_ok();
+        let is_leased_still = self.base_file.stamp().is_ok();
         if is_same && is_leased_still { Ok(()) } else { Err(FetchError::Unstable) }
     }
 }

@@ -12,8 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use isogen::{Coming, Extent, ReadAt, Source};
+use isogen::{Extent, ReadAt};
 use tokio::sync::Notify;
+
+use crate::http::zerocopy::{Available, BaseFile, Download};
 
 /// The end of an image is only given out once all of it is known to be good: a download that ends is one of a good image.
 const HELD_BACK: u64 = 2048;
@@ -40,7 +42,7 @@ struct Progress {
 #[derive(Debug)]
 enum End {
     /// The image, which shows whether its file was changed afterwards.
-    Good(Arc<Source>),
+    Good(Arc<BaseFile>),
     Bad(String),
 }
 
@@ -52,7 +54,7 @@ impl Arrival {
     }
 
     /// Tells that all is there, and good.
-    pub(super) fn complete(&self, image: &Arc<Source>) {
+    pub(super) fn complete(&self, image: &Arc<BaseFile>) {
         self.end(End::Good(Arc::clone(image)));
     }
 
@@ -230,8 +232,10 @@ impl ReadAt for ArrivingFile {
         self.arrival.require_unchanged()?;
         Ok(len)
     }
+}
 
-    fn coming(&self, extent: Extent) -> Option<Coming> {
+impl Download for ArrivingFile {
+    fn available(&self, extent: Extent) -> Option<Available> {
         let (end, limit) = (extent.end().min(self.len), self.limit(false));
         let mut there = extent.offset();
         loop {
@@ -264,6 +268,8 @@ mod tests {
     use std::task::{Context, Waker};
     use std::thread;
 
+    use isogen::Source;
+
     use super::*;
 
     const LEN: u64 = 300_000;
@@ -284,8 +290,8 @@ mod tests {
         arrival
     }
 
-    fn whole() -> Arc<Source> {
-        Arc::new(Source::from_bytes("image", bytes()))
+    fn whole() -> Arc<BaseFile> {
+        Arc::new(BaseFile::new(Arc::new(Source::from_bytes("image", bytes()))))
     }
 
     fn read(file: &ArrivingFile, offset: u64) -> io::Result<u8> {
@@ -295,12 +301,12 @@ mod tests {
     }
 
     /// What is to be waited for before some bytes are read.
-    fn coming(file: &ArrivingFile, offset: u64, len: u64) -> Option<Coming> {
-        file.coming(Extent::new(offset, len).unwrap())
+    fn available(file: &ArrivingFile, offset: u64, len: u64) -> Option<Available> {
+        file.available(Extent::new(offset, len).unwrap())
     }
 
-    fn is_done(coming: &mut Coming) -> bool {
-        coming.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    fn is_done(available: &mut Available) -> bool {
+        available.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
     }
 
     #[test]
@@ -308,17 +314,17 @@ mod tests {
         let arrival = arrival(10);
         let (file, opening) = ArrivingFile::new(file(200_000), LEN, Arc::clone(&arrival), None);
         drop(opening);
-        assert!(coming(&file, 0, 10).is_none());
+        assert!(available(&file, 0, 10).is_none());
         assert_eq!(read(&file, 9).unwrap(), bytes()[9]);
-        let mut both = [(9, 2), (150_000, 100)].map(|(offset, len)| coming(&file, offset, len).unwrap());
+        let mut both = [(9, 2), (150_000, 100)].map(|(offset, len)| available(&file, offset, len).unwrap());
         assert_eq!(both.each_mut().map(is_done), [false, false]);
         assert_eq!(read(&file, 10).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         arrival.advance(150_099);
         assert_eq!(both.each_mut().map(is_done), [true, false], "one byte is not there yet");
-        let mut failed = coming(&file, 150_000, 100).unwrap();
+        let mut failed = available(&file, 150_000, 100).unwrap();
         arrival.fail("the mirror is gone");
         assert!(is_done(&mut both[1]) && is_done(&mut failed));
-        assert!(coming(&file, 150_000, 100).is_none(), "reading tells why");
+        assert!(available(&file, 150_000, 100).is_none(), "reading tells why");
         assert_eq!(read(&file, 150_099).unwrap_err().to_string(), "the mirror is gone");
     }
 
@@ -328,7 +334,7 @@ mod tests {
         runtime.block_on(async {
             let arrival = arrival(10);
             let (file, _) = ArrivingFile::new(file(10), LEN, Arc::clone(&arrival), None);
-            let waiting = tokio::spawn(coming(&file, 100, 100).unwrap());
+            let waiting = tokio::spawn(available(&file, 100, 100).unwrap());
             for have in [11, 199, 200] {
                 tokio::task::yield_now().await;
                 assert!(!waiting.is_finished(), "before byte {have}");
@@ -379,7 +385,7 @@ mod tests {
         let mut buf = [0; 4096];
         assert_eq!(file.read_at(&mut buf, LEN - 4096).unwrap(), 2048);
         assert_eq!(read(&file, LEN - 1).unwrap_err().kind(), io::ErrorKind::WouldBlock);
-        let mut end = coming(&file, LEN - 1, 1).unwrap();
+        let mut end = available(&file, LEN - 1, 1).unwrap();
         assert!(!is_done(&mut end));
         arrival.complete(&whole());
         assert!(is_done(&mut end));
@@ -403,9 +409,9 @@ mod tests {
         assert_eq!(asked.load(Ordering::Relaxed), 2);
         drop(opening);
         read(&file, 100_002).unwrap();
-        assert!(coming(&file, 65_536, 65_536).is_none(), "it came out of order");
+        assert!(available(&file, 65_536, 65_536).is_none(), "it came out of order");
         let held_back = LEN - HELD_BACK;
-        assert!(coming(&file, held_back - 1, 1).is_none() && coming(&file, held_back - 1, 2).is_some());
+        assert!(available(&file, held_back - 1, 1).is_none() && available(&file, held_back - 1, 2).is_some());
         let mut buf = [0; 100];
         assert_eq!(file.read_at(&mut buf, held_back - 1).unwrap(), 1, "the end is held back of these, too");
         arrival.fail("over");

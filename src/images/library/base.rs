@@ -8,13 +8,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use ignition::network::needs_nmstatectl;
-use isogen::{BaseImage, Digest, Extent, FileStamp, FileTime, Packed, Source};
+use isogen::{BaseImage, Digest, Extent, Packed};
 use tokio::sync::OnceCell;
 
 use super::apart::apart;
 use super::error::{NmstatectlError, chain};
 use super::record::{self, ProgramRecord};
 use super::shelf::{self, Shelf};
+use crate::http::zerocopy::{Available, BaseFile, FileStamp, FileTime};
 use crate::images::OsImage;
 
 /// The longest packed program that is read back: it has some ten megabytes.
@@ -24,6 +25,7 @@ const MAX_PROGRAM: u64 = 256 << 20;
 /// another one.
 pub struct Base {
     image: Arc<BaseImage>,
+    file: Arc<BaseFile>,
     os_image: OsImage,
     digest: Option<Digest>,
     shelf: Shelf,
@@ -44,30 +46,54 @@ impl fmt::Debug for Base {
 impl Base {
     /// An image of which everything is known.
     pub(super) fn complete(
-        image: BaseImage,
+        (image, file): (BaseImage, Arc<BaseFile>),
         os_image: OsImage,
         shelf: Shelf,
         (digest, stamp): (Digest, FileStamp),
     ) -> Self {
         image.source().set_digest(digest);
-        image.source().require(stamp);
+        file.require(stamp);
         let (digest, stamp) = (Some(digest), Some(stamp));
-        Self { image: Arc::new(image), os_image, digest, shelf, stamp, nmstatectl: OnceCell::new() }
+        Self { image: Arc::new(image), file, os_image, digest, shelf, stamp, nmstatectl: OnceCell::new() }
     }
 
     /// An image that is still coming.
-    pub(super) fn arriving(image: BaseImage, os_image: OsImage, shelf: Shelf) -> Self {
+    pub(super) fn arriving(
+        (image, file): (BaseImage, Arc<BaseFile>),
+        os_image: OsImage,
+        shelf: Shelf,
+    ) -> Self {
         let digest = os_image.sha256;
         if let Some(digest) = digest {
             image.source().set_digest(digest);
         }
-        Self { image: Arc::new(image), os_image, digest, shelf, stamp: None, nmstatectl: OnceCell::new() }
+        Self {
+            image: Arc::new(image),
+            file,
+            os_image,
+            digest,
+            shelf,
+            stamp: None,
+            nmstatectl: OnceCell::new(),
+        }
     }
 
     /// The image, to plan with.
     #[must_use]
     pub fn image(&self) -> &Arc<BaseImage> {
         &self.image
+    }
+
+    /// Returns the file as it is served.
+    pub(crate) fn file(&self) -> &Arc<BaseFile> {
+        &self.file
+    }
+
+    /// Returns what to wait for before an extent is read; `None` if it can be read now. Reading bytes that are not downloaded yet fails
+    /// with [`WouldBlock`](io::ErrorKind::WouldBlock).
+    #[must_use]
+    pub fn available(&self, extent: Extent) -> Option<Available> {
+        self.file.available(extent)
     }
 
     /// The entry of the catalogue that it is of.
@@ -92,7 +118,7 @@ impl Base {
     /// Reports whether its file still has the bytes that were hashed.
     #[must_use]
     pub fn is_unchanged(&self) -> bool {
-        self.image.source().stamp().is_ok()
+        self.file.stamp().is_ok()
     }
 
     /// The time of the last change of its file: a later one than `mtime` if a process has set that.
@@ -120,19 +146,19 @@ impl Base {
 
     async fn take_nmstatectl(&self) -> Result<Packed, NmstatectlError> {
         let source = self.image.source();
-        if let Some(coming) = Extent::new(0, source.len()).and_then(|all| source.coming(all)) {
-            coming.await;
+        if let Some(available) = Extent::new(0, source.len()).and_then(|all| self.available(all)) {
+            available.await;
         }
         // What came from an image that may yet turn out bad is not kept.
         let digest = self.digest.filter(|_| self.is_complete());
-        let (image, shelf) = (Arc::clone(&self.image), self.shelf.clone());
+        let (image, file, shelf) = (Arc::clone(&self.image), Arc::clone(&self.file), self.shelf.clone());
         let name = || self.shelf.name().to_owned();
         let taken = apart(move || {
             if let Some(kept) = digest.and_then(|digest| kept(&shelf, digest)) {
                 return Ok(kept);
             }
             let packed = image.root_filesystem()?.pack_nmstatectl()?;
-            require_unchanged(image.source())?;
+            require_unchanged(&file)?;
             if let Some(digest) = digest {
                 keep(&shelf, digest, packed.as_bytes());
             }
@@ -151,10 +177,10 @@ pub(super) fn utc(time: FileTime) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(time.seconds, u32::try_from(time.nanoseconds).ok()?)
 }
 
-/// Returns an error if bytes of a source may have been read that are not those of its digest.
-fn require_unchanged(source: &Source) -> Result<(), isogen::Error> {
-    let changed = |error| isogen::Error::Read { file: source.name().to_owned(), offset: 0, source: error };
-    source.stamp().map(drop).map_err(changed)
+/// Returns an error if bytes of a file may have been read that are not those of its digest.
+fn require_unchanged(file: &BaseFile) -> Result<(), isogen::Error> {
+    let name = || file.source().name().to_owned();
+    file.stamp().map(drop).map_err(|source| isogen::Error::Read { file: name(), offset: 0, source })
 }
 
 /// The program that was taken out of this very image earlier.

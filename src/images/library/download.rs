@@ -21,6 +21,7 @@ use super::remote::{Body, Offer};
 use super::slot::{PROGRESS_PAUSE, Slot};
 use super::state::State;
 use super::verify;
+use crate::http::zerocopy::BaseFile;
 
 /// Chunks between the socket and the disk. One has some ten kilobytes.
 const CHUNKS: usize = 32;
@@ -186,11 +187,13 @@ fn open_early(slot: &Arc<Slot>, announced: Announced, runtime: Handle) -> Result
         let len = origin.len;
         let ask = ask(&slot, origin, runtime);
         let (file, opening) = ArrivingFile::new(file, len, Arc::clone(&arrival), Some(ask));
+        let file = Arc::new(file);
         let name = slot.shelf.image().display().to_string();
-        match verify::open(Source::new(name, len, file)) {
+        match verify::open(Source::new(name, len, Arc::clone(&file))) {
             Ok(image) => {
                 drop(opening);
-                let base = Arc::new(Base::arriving(image, slot.image.clone(), slot.shelf.clone()));
+                let file = Arc::new(BaseFile::downloading(Arc::clone(image.source()), file));
+                let base = Arc::new(Base::arriving((image, file), slot.image.clone(), slot.shelf.clone()));
                 slot.change(|known| {
                     if arrival.is_coming() && known.base.is_none() {
                         known.arriving = Some(base);

@@ -1,7 +1,7 @@
 //! Leases of base images, which prove that no process writes to them.
 //!
 //! The kernel sends a [signal](SIGNAL) when a process opens a leased file for writing, and lets that process wait. The library then
-//! revokes the source, so that no further byte is served from it, and the process continues within milliseconds. The record of the image
+//! revokes the file, so that no further byte is served from it, and the process continues within milliseconds. The record of the image
 //! is deleted before, so that the file is hashed again whatever its times are: on `tmpfs`, a write to mapped pages changes none.
 
 use std::fs::File;
@@ -11,21 +11,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
-use isogen::lease::{Lease, SIGNAL};
-use isogen::{FileStamp, Source};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::error::FetchError;
 use super::shelf;
 use super::slot::Slot;
 use super::verify::disk;
+use crate::http::zerocopy::{BaseFile, FileStamp, Lease, SIGNAL};
 
 /// How often a lease is asked for, and how long the pauses are: another process that waits to download the same image has it open for a
 /// moment.
 const ATTEMPTS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The leased sources of a library.
+/// The leased files of a library.
 #[derive(Debug)]
 pub(super) struct Leases {
     leased: Arc<Leased>,
@@ -34,7 +33,7 @@ pub(super) struct Leases {
 }
 
 #[derive(Debug, Default)]
-struct Leased(Mutex<Vec<(Weak<Source>, Weak<Slot>)>>);
+struct Leased(Mutex<Vec<(Weak<BaseFile>, Weak<Slot>)>>);
 
 impl Leases {
     /// Must be called within a Tokio runtime.
@@ -78,10 +77,10 @@ impl Leases {
     }
 
     /// Gives the lease of a source back when a process wants to write to its file.
-    pub(super) fn watch(&self, source: &Arc<Source>, slot: &Arc<Slot>) {
+    pub(super) fn watch(&self, file: &Arc<BaseFile>, slot: &Arc<Slot>) {
         let mut all = self.leased.lock();
-        all.retain(|(source, _)| source.strong_count() > 0);
-        all.push((Arc::downgrade(source), Arc::downgrade(slot)));
+        all.retain(|(file, _)| file.strong_count() > 0);
+        all.push((Arc::downgrade(file), Arc::downgrade(slot)));
         drop(all);
         // The signal may have come before.
         self.leased.look();
@@ -100,30 +99,26 @@ struct Unwatched(Arc<Leased>);
 
 impl Drop for Unwatched {
     fn drop(&mut self) {
-        self.0
-            .lock()
-            .drain(..)
-            .filter_map(|(source, _)| source.upgrade())
-            .for_each(|source| source.unprotect());
+        self.0.lock().drain(..).filter_map(|(file, _)| file.upgrade()).for_each(|file| file.unprotect());
     }
 }
 
 impl Leased {
     fn look(&self) {
-        for (source, slot) in self.lock().iter() {
-            if let Some(source) = source.upgrade().filter(|source| source.is_lease_called_in()) {
-                end(&source, slot.upgrade().as_deref());
+        for (file, slot) in self.lock().iter() {
+            if let Some(file) = file.upgrade().filter(|file| file.is_lease_breaking()) {
+                end(&file, slot.upgrade().as_deref());
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<(Weak<Source>, Weak<Slot>)>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(Weak<BaseFile>, Weak<Slot>)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn end(source: &Source, slot: Option<&Slot>) {
-    let name = source.name();
+fn end(file: &BaseFile, slot: Option<&Slot>) {
+    let name = file.source().name();
     tracing::warn!(
         source = name,
         "a process opens the base image for writing; it is not served until it was hashed again"
@@ -131,7 +126,7 @@ fn end(source: &Source, slot: Option<&Slot>) {
     if let Some(Err(error)) = slot.map(|slot| shelf::remove(&slot.shelf.image_record())) {
         tracing::warn!(source = name, %error, "the record of the base image cannot be deleted");
     }
-    if let Err(error) = source.revoke() {
+    if let Err(error) = file.revoke() {
         tracing::error!(source = name, %error, "bytes of the base image that are being sent may change");
     }
     if let Some(slot) = slot {

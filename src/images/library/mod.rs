@@ -191,7 +191,7 @@ impl Library {
     }
 
     /// An image, as soon as it can be planned with, even while most of its bytes are coming. Whoever reads bytes of it that
-    /// are not there is [told](isogen::Source::coming) what to wait for, and fails when the download does. The last sector is
+    /// are not there is [told](Base::available) what to wait for, and fails when the download does. The last sector is
     /// given out when the image has been found good. Such a base stays one of bytes that come even after they have: ask again for
     /// one with a mapping.
     ///

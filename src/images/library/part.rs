@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::sync::Arc;
 
-use isogen::{BaseImage, Digest, FileStamp, Hasher, Source};
+use isogen::{BaseImage, Digest, Hasher, Source};
 use rustix::fs::FallocateFlags;
 
 use super::adopt;
@@ -18,6 +18,7 @@ use super::record::{self, Origin, PartRecord};
 use super::shelf::{self, Shelf};
 use super::slot::Slot;
 use super::verify::{self, disk};
+use crate::http::zerocopy::{BaseFile, FileStamp};
 
 /// So many bytes may be lost with the power: it takes a second or two to fetch them again.
 const MOST_UNSAVED: u64 = 64 << 20;
@@ -56,6 +57,7 @@ pub(super) struct Announced {
 /// A complete image.
 pub(super) struct Complete {
     pub(super) image: BaseImage,
+    pub(super) base_file: Arc<BaseFile>,
     pub(super) digest: Digest,
     pub(super) stamp: FileStamp,
 }
@@ -265,8 +267,8 @@ impl Part {
         }
         let url = self.origin.as_ref().map_or("", |origin| &origin.url);
         adopt::remember(&self.shelf, &path, (digest, found.stamp), url);
-        self.arrival.complete(found.image.source());
-        Ok(Complete { image: found.image, digest, stamp: found.stamp })
+        self.arrival.complete(&found.base_file);
+        Ok(Complete { image: found.image, base_file: found.base_file, digest, stamp: found.stamp })
     }
 
     /// Gives it the name of the image, and returns its digest.

@@ -6,11 +6,12 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use isogen::{Digest, FileStamp};
+use isogen::Digest;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::shelf;
+use crate::http::zerocopy::FileStamp;
 
 /// The longest record that is read. Real ones have less than a kilobyte.
 const MAX_RECORD: u64 = 64 << 10;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::Utc;
-use isogen::{Digest, FileStamp};
+use isogen::Digest;
 use tokio::sync::{Notify, Semaphore, watch};
 
 use super::adopt::{self, Found};
@@ -22,6 +22,7 @@ use super::settings::{LibrarySettings, When};
 use super::shelf::Shelf;
 use super::state::State;
 use super::verify;
+use crate::http::zerocopy::FileStamp;
 use crate::images::OsImage;
 
 /// How often it is looked whether another process has got on.
@@ -131,7 +132,12 @@ impl Slot {
         let complete = download::download(self, part).await?;
         verify::warn(self.shelf.name(), &self.image, &complete.image);
         let known = (complete.digest, complete.stamp);
-        Ok(Arc::new(Base::complete(complete.image, self.image.clone(), self.shelf.clone(), known)))
+        Ok(Arc::new(Base::complete(
+            (complete.image, complete.base_file),
+            self.image.clone(),
+            self.shelf.clone(),
+            known,
+        )))
     }
 
     /// Takes the file that is there, if there is one and it is good. One of our own that is not good is fetched anew.
@@ -161,7 +167,12 @@ impl Slot {
             return Err(FetchError::Digest { expected, found: digest });
         }
         let known = (digest, found.stamp);
-        Ok(Some(Arc::new(Base::complete(found.image, self.image.clone(), self.shelf.clone(), known))))
+        Ok(Some(Arc::new(Base::complete(
+            (found.image, found.base_file),
+            self.image.clone(),
+            self.shelf.clone(),
+            known,
+        ))))
     }
 
     async fn hash(self: &Arc<Self>, found: Found, path: PathBuf) -> Result<(Found, Digest), FetchError> {

@@ -1,9 +1,9 @@
 //! Which bytes of a file are in memory, found out without waiting for those that are not.
 //!
-//! Who hands [mapped](Source::mapped) bytes to the kernel waits inside the write for pages that are on disk, and with it
-//! everything else on that thread. [`Source::residency`] asks before: it reads one byte of every [`STEP`] with
-//! `RWF_NOWAIT`, which gives up where it would have to wait; of a whole MiB it asks for all pages at once, where the kernel
-//! tells. What was found in memory is remembered for some seconds, so that bytes which many ask for cost one look at a table.
+//! A `write` of [mapped](BaseFile::mapped) bytes waits for pages that are on disk, and all other connections of the thread wait with it.
+//! [`BaseFile::residency`] asks before: it reads one byte of every [`STEP`] with `RWF_NOWAIT`, which fails instead of waiting. For a whole
+//! MiB it asks for all pages at once, if the kernel has `cachestat`. Pages that were found in memory are remembered for some seconds, so
+//! that bytes which many clients read cost one look at a table.
 
 use std::io::{self, IoSliceMut};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,11 +13,13 @@ use rustix::fs::{Advice, fadvise};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::cached::has_pages;
-use crate::{Extent, Result, Source};
+use isogen::{Error, Extent};
+
+use super::base_file::BaseFile;
+use super::sys::has_all_pages;
 
 /// How many bytes one probe speaks for. The kernel reads files ahead by this much or more, and drops them as it read them.
-pub const STEP: u64 = 64 << 10;
+pub(crate) const STEP: u64 = 64 << 10;
 /// The steps that share an entry of the table.
 const STEPS: u64 = 16;
 /// The most entries of a table, 4 bytes each. What lies behind (16 GiB) is probed each time.
@@ -25,31 +27,31 @@ const MAX_ENTRIES: u64 = 1 << 14;
 /// How long the age of an entry is one number: what was probed is remembered for one to two of these.
 const PERIOD_SECS: u64 = 4;
 
-/// Whether reading some bytes has to wait for a disk.
+/// Whether reading bytes has to wait for a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Residency {
-    /// It has not.
+pub(crate) enum Residency {
+    /// They are in memory.
     InMemory,
-    /// It has, or nobody knows: not every file system tells.
+    /// They are on disk, or the file system does not say.
     OnDisk,
 }
 
-impl Source {
+impl BaseFile {
     /// Whether bytes are in memory. Reads nothing and waits for nothing.
     ///
     /// # Errors
     ///
     /// Fails where there is no file behind the source, or where it ends before `extent` does.
-    pub fn residency(&self, extent: Extent) -> io::Result<Residency> {
-        if extent.end() > self.len() {
-            return Err(self.ended(self.len()));
+    pub(crate) fn residency(&self, extent: Extent) -> io::Result<Residency> {
+        if extent.end() > self.source().len() {
+            return Err(self.truncated(self.source().len()));
         }
-        let seen = self.seen();
-        let age = Seen::age();
+        let seen = self.resident();
+        let age = ResidentPages::age();
         let mut at = extent.offset();
         while at < extent.end() {
             let step = at / STEP;
-            let end = step.saturating_add(1).saturating_mul(STEP).min(self.len());
+            let end = step.saturating_add(1).saturating_mul(STEP).min(self.source().len());
             let last = end.min(extent.end()).saturating_sub(1);
             if !seen.has(step, age) && !self.finds_all(extent, step, age)? {
                 // What was read from its start on may be in memory up to some byte only: the last one tells of all.
@@ -67,14 +69,14 @@ impl Source {
     /// Whether a step was found in memory with all that it shares its entry with, where all of them are asked for and nothing is
     /// known of any. For fewer bytes it would take longer: the kernel looks at each page, and most are not in the caches.
     fn finds_all(&self, extent: Extent, step: u64, age: u16) -> io::Result<bool> {
-        let (seen, first) = (self.seen(), step / STEPS * STEPS);
+        let (seen, first) = (self.resident(), step / STEPS * STEPS);
         let start = first.saturating_mul(STEP);
-        let end = first.saturating_add(STEPS).saturating_mul(STEP).min(self.len());
+        let end = first.saturating_add(STEPS).saturating_mul(STEP).min(self.source().len());
         let is_wanted = extent.offset() <= start && end <= extent.end() && seen.is_new(step, age);
-        let Some(file) = self.as_file().filter(|_| is_wanted) else { return Ok(false) };
+        let Some(file) = self.source().as_file().filter(|_| is_wanted) else { return Ok(false) };
         let Some(all) = Extent::new(start, end.saturating_sub(start)) else { return Ok(false) };
         // The pages that are still coming are those at its end: what is read ahead comes in order.
-        let are_there = has_pages(file, all) && self.probe(end.saturating_sub(1))? == Residency::InMemory;
+        let are_there = has_all_pages(file, all) && self.probe(end.saturating_sub(1))? == Residency::InMemory;
         if are_there {
             seen.add_all(step, age);
         }
@@ -86,21 +88,22 @@ impl Source {
     /// # Errors
     ///
     /// Fails where the storage does, or where the file ends before.
-    pub fn read_ahead(&self, extent: Extent) -> Result<()> {
+    pub(crate) fn read_ahead(&self, extent: Extent) -> Result<(), Error> {
         let mut buf = vec![0; usize::try_from(STEP).unwrap_or_default()];
-        let (first, end) = (extent.offset() / STEP, extent.end().min(self.len()));
+        let (first, end) = (extent.offset() / STEP, extent.end().min(self.source().len()));
         for step in first..end.div_ceil(STEP) {
             let start = step.saturating_mul(STEP);
-            let len = usize::try_from(self.len().saturating_sub(start).min(STEP)).unwrap_or_default();
-            self.read_exact_at(buf.get_mut(..len).unwrap_or_default(), start)?;
-            self.seen().add(step, Seen::age());
+            let len =
+                usize::try_from(self.source().len().saturating_sub(start).min(STEP)).unwrap_or_default();
+            self.source().read_exact_at(buf.get_mut(..len).unwrap_or_default(), start)?;
+            self.resident().add(step, ResidentPages::age());
         }
         Ok(())
     }
 
     /// Tells the kernel that bytes are wanted soon. It may read them meanwhile.
-    pub fn announce(&self, extent: Extent) {
-        if let Some(file) = self.as_file() {
+    pub(crate) fn announce(&self, extent: Extent) {
+        if let Some(file) = self.source().as_file() {
             // Only a hint: where it fails, nothing is lost but time.
             let len = std::num::NonZeroU64::new(extent.len());
             let _ = fadvise(file, extent.offset(), len, Advice::WillNeed);
@@ -109,10 +112,10 @@ impl Source {
 
     /// Whether the byte at `offset` can be read without waiting.
     fn probe(&self, offset: u64) -> io::Result<Residency> {
-        let file = self.as_file().ok_or(io::ErrorKind::Unsupported)?;
+        let file = self.source().as_file().ok_or(io::ErrorKind::Unsupported)?;
         let mut byte = [0];
         match preadv2(file, &mut [IoSliceMut::new(&mut byte)], offset, ReadWriteFlags::NOWAIT) {
-            Ok(0) => Err(self.ended(offset)),
+            Ok(0) => Err(self.truncated(offset)),
             Ok(_) => Ok(Residency::InMemory),
             // Linux before 4.14 and some file systems do not know the flag.
             Err(Errno::AGAIN | Errno::INTR | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => {
@@ -120,11 +123,6 @@ impl Source {
             }
             Err(error) => Err(error.into()),
         }
-    }
-
-    pub(crate) fn ended(&self, offset: u64) -> io::Error {
-        let text = format!("{} ends at byte {offset} or before, it had {}", self.name(), self.len());
-        io::Error::new(io::ErrorKind::UnexpectedEof, text)
     }
 }
 
@@ -135,12 +133,12 @@ fn coarse_now() -> Duration {
 
 /// The steps of a file that were found in memory, and when.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct ResidentPages {
     /// For each sixteen steps: the age in the upper half, one bit for each below.
     entries: Box<[AtomicU32]>,
 }
 
-impl Seen {
+impl ResidentPages {
     /// A table for a file of `len` bytes.
     pub(crate) fn new(len: u64) -> Self {
         let entries = len.div_ceil(STEP * STEPS).min(MAX_ENTRIES);
@@ -203,13 +201,20 @@ fn is_believed(entry: u32, age: u16) -> bool {
 mod tests {
     use std::fs::File;
     use std::os::unix::fs::FileExt;
+    use std::sync::Arc;
+
+    use isogen::Source;
 
     use super::*;
 
-    fn source(len: u64) -> (File, Source) {
+    fn base(len: u64) -> (File, BaseFile) {
         let file = tempfile::tempfile().unwrap();
         file.set_len(len).unwrap();
-        (file.try_clone().unwrap(), Source::from_file(file, "base").unwrap())
+        (file.try_clone().unwrap(), open(file))
+    }
+
+    fn open(file: File) -> BaseFile {
+        BaseFile::new(Arc::new(Source::from_file(file, "base").unwrap()))
     }
 
     fn extent(offset: u64, len: u64) -> Extent {
@@ -219,37 +224,34 @@ mod tests {
     #[test]
     fn what_was_read_is_in_memory() {
         let len = 3 * STEP + 17;
-        let (_, source) = source(len);
-        source.read_ahead(extent(0, len)).unwrap();
+        let (_, base) = base(len);
+        base.read_ahead(extent(0, len)).unwrap();
         for (offset, part) in [(0, len), (0, 1), (STEP - 1, 2), (3 * STEP, 17), (len - 1, 1), (5, 0)] {
-            assert_eq!(
-                source.residency(extent(offset, part)).unwrap(),
-                Residency::InMemory,
-                "{offset}+{part}"
-            );
+            assert_eq!(base.residency(extent(offset, part)).unwrap(), Residency::InMemory, "{offset}+{part}");
         }
     }
 
     #[test]
     fn one_look_tells_of_all_that_share_an_entry() {
         let len = (STEPS + 4) * STEP;
-        let (file, source) = source(len);
+        let (file, base) = base(len);
         file.read_exact_at(&mut vec![0; usize::try_from(len).unwrap()], 0).unwrap();
-        if !has_pages(&file, extent(0, len)) {
+        if !has_all_pages(&file, extent(0, len)) {
             eprintln!("SKIPPED: this kernel or file system does not tell");
             return;
         }
-        let seen = source.seen();
-        let finds_all = |offset, len, step| source.finds_all(extent(offset, len), step, Seen::age()).unwrap();
+        let seen = base.resident();
+        let finds_all =
+            |offset, len, step| base.finds_all(extent(offset, len), step, ResidentPages::age()).unwrap();
         assert!(
             !finds_all(1, STEPS * STEP, 0) && !finds_all(0, STEPS * STEP - 1, 0),
             "a part of it is asked for"
         );
         assert!(finds_all(0, STEPS * STEP, 3));
-        let known = |step| seen.has(step, Seen::age());
+        let known = |step| seen.has(step, ResidentPages::age());
         assert!((0..STEPS).all(known) && !known(STEPS));
         // The entry of the end is shorter.
-        assert_eq!(source.residency(extent(0, len)).unwrap(), Residency::InMemory);
+        assert_eq!(base.residency(extent(0, len)).unwrap(), Residency::InMemory);
         assert!((0..STEPS + 4).all(known));
     }
 
@@ -268,21 +270,21 @@ mod tests {
         // The kernel keeps pages that it is just doing something with. What a source has seen in memory it remembers.
         let dropped = (0..100).find_map(|_| {
             drop_pages();
-            let source = Source::from_file(file.try_clone().unwrap(), "base").unwrap();
-            (source.residency(extent(0, len)).unwrap() == Residency::OnDisk).then_some(source)
+            let base = open(file.try_clone().unwrap());
+            (base.residency(extent(0, len)).unwrap() == Residency::OnDisk).then_some(base)
         });
-        let source = dropped.expect("pages are not dropped, or not seen to be");
-        source.read_ahead(extent(0, len)).unwrap();
-        assert_eq!(source.residency(extent(0, len)).unwrap(), Residency::InMemory);
+        let base = dropped.expect("pages are not dropped, or not seen to be");
+        base.read_ahead(extent(0, len)).unwrap();
+        assert_eq!(base.residency(extent(0, len)).unwrap(), Residency::InMemory);
         // It is remembered, and not asked for again for a while.
         drop_pages();
-        assert_eq!(source.residency(extent(0, len)).unwrap(), Residency::InMemory);
+        assert_eq!(base.residency(extent(0, len)).unwrap(), Residency::InMemory);
     }
 
     #[test]
     fn steps_are_remembered_one_by_one() {
-        let seen = Seen::new(STEP * 20);
-        let age = Seen::age();
+        let seen = ResidentPages::new(STEP * 20);
+        let age = ResidentPages::age();
         for step in [0, 15, 16] {
             assert!(!seen.has(step, age));
             seen.add(step, age);
@@ -299,27 +301,27 @@ mod tests {
 
     #[test]
     fn what_is_remembered_gets_old() {
-        let seen = Seen::new(STEP);
+        let seen = ResidentPages::new(STEP);
         seen.add(0, 7);
         assert!(seen.has(0, 7) && seen.has(0, 8));
         assert!(!seen.has(0, 9) && !seen.has(0, 6));
         assert!(seen.is_new(0, 9) && !seen.is_new(0, 8));
-        assert!(Seen::age() >= 2, "an empty entry would be a young one");
+        assert!(ResidentPages::age() >= 2, "an empty entry would be a young one");
     }
 
     #[test]
     fn a_file_that_got_shorter_is_an_error() {
-        let (file, source) = source(4 * STEP);
+        let (file, base) = base(4 * STEP);
         file.set_len(STEP + 1).unwrap();
-        let error = source.residency(extent(2 * STEP, STEP)).unwrap_err();
+        let error = base.residency(extent(2 * STEP, STEP)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
-        assert!(error.to_string().contains("base ends at byte"), "{error}");
-        assert!(source.read_ahead(extent(2 * STEP, STEP)).is_err());
+        assert!(error.to_string().contains("base: truncated at byte"), "{error}");
+        assert!(base.read_ahead(extent(2 * STEP, STEP)).is_err());
     }
 
     #[test]
     fn memory_has_no_residency() {
-        let source = Source::from_bytes("memory", &b"abc"[..]);
-        assert_eq!(source.residency(extent(0, 3)).unwrap_err().kind(), io::ErrorKind::Unsupported);
+        let base = BaseFile::new(Arc::new(Source::from_bytes("memory", &b"abc"[..])));
+        assert_eq!(base.residency(extent(0, 3)).unwrap_err().kind(), io::ErrorKind::Unsupported);
     }
 }

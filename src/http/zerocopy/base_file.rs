@@ -1,0 +1,351 @@
+//! The file of a base image as the server sends it.
+//!
+//! A [`BaseFile`] adds to an [`isogen::Source`] what serving needs: a mapping whose bytes the kernel sends without a copy, the evidence that
+//! the bytes are still those that were hashed, and, while the image is downloaded, the time when bytes are available.
+//!
+//! A [`Lease`] proves that the bytes are unchanged. The kernel grants a read lease only if no process has the file open for writing, which
+//! includes processes that have it mapped, and lets no process open it for writing before the lease is given back. The holder gives it back
+//! with [`BaseFile::revoke`], which first ends every use of the bytes.
+//!
+//! A [`FileStamp`] is the evidence for a file that cannot be leased. It is weaker. A process that already has the file open changes it
+//! without any sign as long as the pages that it has mapped are dirty, or while one long write is in progress.
+
+use std::fs::File;
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use bytes::Bytes;
+use isogen::map::{self, Mapping};
+use isogen::{Extent, Source};
+
+use super::file_stamp::FileStamp;
+use super::lease::Lease;
+use super::residency::ResidentPages;
+
+/// No lease is held: the stamp is compared each time.
+const STAMPED: u8 = 0;
+/// The lease is held, so the bytes cannot change.
+const LEASED: u8 = 1;
+/// The lease was given back. A file never leaves this state.
+const REVOKED: u8 = 2;
+
+/// Completes when bytes are available, or will never be.
+pub(crate) type Available = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Bytes that are being downloaded while they are served.
+pub(crate) trait Download: std::fmt::Debug + Send + Sync {
+    /// Returns what to wait for before an extent is read; `None` if it can be read now.
+    fn available(&self, extent: Extent) -> Option<Available>;
+}
+
+/// The file of a base image.
+#[derive(Debug)]
+pub(crate) struct BaseFile {
+    source: Arc<Source>,
+    mapped: OnceLock<Mapped>,
+    state: AtomicU8,
+    lease: Mutex<Option<Lease>>,
+    /// The stamp of the file when it was hashed.
+    required: OnceLock<FileStamp>,
+    resident: OnceLock<ResidentPages>,
+    download: Option<Arc<dyn Download>>,
+}
+
+/// A mapping of the whole file.
+#[derive(Debug)]
+struct Mapped {
+    mapping: Mapping,
+    /// The same file, for the kernel to take pages from.
+    file: Arc<File>,
+}
+
+impl BaseFile {
+    /// Returns the file behind a source.
+    pub(crate) fn new(source: Arc<Source>) -> Self {
+        Self {
+            source,
+            mapped: OnceLock::new(),
+            state: AtomicU8::new(STAMPED),
+            lease: Mutex::default(),
+            required: OnceLock::new(),
+            resident: OnceLock::new(),
+            download: None,
+        }
+    }
+
+    /// Returns the file behind a source whose bytes are being downloaded.
+    pub(crate) fn downloading(source: Arc<Source>, download: Arc<dyn Download>) -> Self {
+        Self { download: Some(download), ..Self::new(source) }
+    }
+
+    pub(crate) fn source(&self) -> &Arc<Source> {
+        &self.source
+    }
+
+    /// Returns what to wait for before an extent is read; `None` if it can be read now.
+    pub(crate) fn available(&self, extent: Extent) -> Option<Available> {
+        self.download.as_ref()?.available(extent)
+    }
+
+    pub(super) fn resident(&self) -> &ResidentPages {
+        self.resident.get_or_init(|| ResidentPages::new(self.source.len()))
+    }
+
+    fn lease(&self) -> MutexGuard<'_, Option<Lease>> {
+        self.lease.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the whole file as mapped bytes, mapped on first use. They are for the kernel; no code of this process may look at them
+    /// (see [`isogen::map`]).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the source has no file, if the system cannot map it, if its lease was [given back](Self::revoke), or if a
+    /// [required](Self::require) stamp is the only evidence that it is unchanged: such bytes are read, and the stamp is compared after that.
+    pub(crate) fn mapped(&self) -> io::Result<Bytes> {
+        if let Some(mapped) = self.mapped.get().filter(|_| self.allows_mapping()) {
+            return Ok(mapped.mapping.bytes().clone());
+        }
+        // Holding the lock keeps `revoke` from missing the new mapping.
+        let _held = self.lease();
+        if !self.allows_mapping() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let file = self.source.as_file().ok_or(io::ErrorKind::Unsupported)?;
+        let mapped = Mapped { mapping: map::map(file)?, file: Arc::new(file.try_clone()?) };
+        Ok(self.mapped.get_or_init(|| mapped).mapping.bytes().clone())
+    }
+
+    /// Returns the file and the offset of mapped bytes in it, for the kernel to send its pages. `None` if the bytes are not of this mapping,
+    /// or the lease was given back.
+    pub(super) fn pages_of(&self, bytes: &[u8]) -> Option<(&Arc<File>, u64)> {
+        let mapped = self.mapped.get().filter(|_| self.allows_mapping())?;
+        let start = bytes.as_ptr().addr().checked_sub(mapped.mapping.bytes().as_ptr().addr())?;
+        let end = start.checked_add(bytes.len())?;
+        (end <= mapped.mapping.bytes().len()).then_some((&mapped.file, start as u64))
+    }
+
+    fn allows_mapping(&self) -> bool {
+        match self.state.load(Ordering::Acquire) {
+            LEASED => true,
+            STAMPED => self.required.get().is_none(),
+            _ => false,
+        }
+    }
+
+    /// Sets the stamp of the file when its bytes were hashed. The first one stays.
+    pub(crate) fn require(&self, stamp: FileStamp) {
+        self.required.get_or_init(|| stamp);
+    }
+
+    /// Takes a lease of the file that was acquired before any of its bytes were read. The caller must call [`revoke`](Self::revoke) soon
+    /// after a process waits for the lease: the kernel takes it away after 45 seconds.
+    pub(crate) fn protect(&self, lease: Lease) {
+        let mut held = self.lease();
+        if self.state.compare_exchange(STAMPED, LEASED, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+            *held = Some(lease);
+        }
+    }
+
+    /// Reports whether a process waits for the lease.
+    pub(crate) fn is_lease_breaking(&self) -> bool {
+        self.lease().as_ref().is_some_and(Lease::is_breaking)
+    }
+
+    /// Gives the lease back for good. Before that, [`stamp`](Self::stamp) begins to fail, and mapped bytes that were not copied yet become
+    /// unreadable: a `write` of them fails with `EFAULT`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the kernel refuses to make mapped bytes unreadable. The lease is given back all the same.
+    pub(crate) fn revoke(&self) -> io::Result<()> {
+        let mut held = self.lease();
+        let Some(lease) = held.take() else { return Ok(()) };
+        self.state.store(REVOKED, Ordering::SeqCst);
+        let forbidden = self.mapped.get().map_or(Ok(()), |mapped| mapped.mapping.forbid());
+        drop(lease);
+        forbidden
+    }
+
+    /// Gives the lease back because its holder can no longer react to it. From now on the stamp shows whether the file is unchanged.
+    pub(crate) fn unprotect(&self) {
+        if self.lease().take().is_some() {
+            self.state.store(STAMPED, Ordering::SeqCst);
+        }
+    }
+
+    /// Reports whether a lease proves that the bytes are unchanged.
+    pub(crate) fn is_leased(&self) -> bool {
+        self.state.load(Ordering::Acquire) == LEASED
+    }
+
+    /// Returns the state of the file now. Two equal stamps show that the bytes read between them are those that were hashed. While a lease
+    /// is held, and for anything that is not a regular file, it is a constant and costs no system call.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file is shorter than it was when it was opened, if its stamp is not the [required](Self::require) one, or if
+    /// its lease was given back.
+    pub(crate) fn stamp(&self) -> io::Result<FileStamp> {
+        match self.state.load(Ordering::Acquire) {
+            LEASED => Ok(FileStamp::default()),
+            STAMPED => self.current_stamp(),
+            _ => Err(self.changed()),
+        }
+    }
+
+    fn current_stamp(&self) -> io::Result<FileStamp> {
+        let found = self.source.as_file().map(FileStamp::of_regular).transpose()?.flatten();
+        let Some(stamp) = found else { return Ok(FileStamp::default()) };
+        if stamp.len < self.source.len() {
+            return Err(self.truncated(stamp.len));
+        }
+        match self.required.get() {
+            Some(required) if !required.holds(&stamp) => Err(self.changed()),
+            _ => Ok(stamp),
+        }
+    }
+
+    pub(super) fn truncated(&self, offset: u64) -> io::Error {
+        let (name, len) = (self.source.name(), self.source.len());
+        let text = format!("{name}: truncated at byte {offset}, expected {len} bytes");
+        io::Error::new(io::ErrorKind::UnexpectedEof, text)
+    }
+
+    fn changed(&self) -> io::Error {
+        let name = self.source.name();
+        io::Error::other(format!("{name} was changed or opened for writing after it was hashed"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::OpenOptions;
+    use std::io::Write;
+    use std::os::unix::fs::FileExt;
+    use std::path::Path;
+
+    use super::*;
+
+    const LEN: usize = 64 << 10;
+
+    /// A file that no process has open for writing.
+    fn file() -> tempfile::TempPath {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&[7; LEN]).unwrap();
+        file.into_temp_path()
+    }
+
+    fn open(path: &Path) -> BaseFile {
+        BaseFile::new(Arc::new(Source::open(path).unwrap()))
+    }
+
+    fn leased(path: &Path) -> BaseFile {
+        let base = open(path);
+        base.protect(Lease::take(Arc::new(File::open(path).unwrap())).unwrap());
+        base
+    }
+
+    #[test]
+    fn file_that_got_shorter_is_an_error() {
+        let path = file();
+        let base = open(&path);
+        let before = base.stamp().unwrap();
+        assert_eq!(before, base.stamp().unwrap());
+        OpenOptions::new().write(true).open(&path).unwrap().set_len(5).unwrap();
+        assert_eq!(base.stamp().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn write_with_restored_time_changes_the_stamp() {
+        let path = file();
+        let base = open(&path);
+        let before = base.stamp().unwrap();
+        base.require(before);
+        let writer = OpenOptions::new().write(true).open(&path).unwrap();
+        let modified = writer.metadata().unwrap().modified().unwrap();
+        // On kernels before 6.13, two writes within one clock tick leave the same time.
+        loop {
+            writer.write_all_at(b"other", 9).unwrap();
+            writer.set_modified(modified).unwrap();
+            let stamp = FileStamp::of_file(&writer).unwrap();
+            assert_eq!((stamp.len, stamp.modified, stamp.inode), (before.len, before.modified, before.inode));
+            if stamp != before {
+                break;
+            }
+        }
+        assert!(base.stamp().unwrap_err().to_string().contains("after it was hashed"));
+    }
+
+    #[test]
+    fn replaced_file_keeps_its_bytes() {
+        let path = file();
+        let base = open(&path);
+        base.require(base.stamp().unwrap());
+        let before = base.stamp().unwrap();
+        std::fs::rename(file().keep().unwrap(), &path).unwrap();
+        assert!(before.holds(&base.stamp().unwrap()));
+        let other = FileStamp::from(&std::fs::metadata(&path).unwrap());
+        assert!(!before.holds(&other) && !other.holds(&before));
+    }
+
+    #[test]
+    fn leased_file_needs_no_stamp_until_it_is_revoked() {
+        let path = file();
+        let base = leased(&path);
+        base.require(FileStamp::default());
+        assert!(base.is_leased() && base.stamp().is_ok() && !base.is_lease_breaking());
+        base.revoke().unwrap();
+        assert!(!base.is_leased() && base.stamp().is_err() && base.mapped().is_err());
+        base.protect(Lease::take(Arc::new(File::open(&path).unwrap())).unwrap());
+        assert!(base.stamp().is_err(), "a revoked source was accepted again");
+    }
+
+    #[test]
+    fn stamp_is_compared_again_without_a_lease() {
+        let path = file();
+        let base = leased(&path);
+        base.require(FileStamp::from(&std::fs::metadata(&path).unwrap()));
+        base.mapped().unwrap();
+        base.unprotect();
+        assert_ne!(base.stamp().unwrap(), FileStamp::default());
+        assert_eq!(base.mapped().unwrap_err().kind(), io::ErrorKind::Unsupported);
+        std::fs::write(&path, [8; LEN + 1]).unwrap();
+        assert!(base.stamp().is_err());
+    }
+
+    #[test]
+    fn pages_are_of_the_mapping_only() {
+        let [first, second] = [file(), file()];
+        let [first, second] = [open(&first), open(&second)];
+        let [bytes, other] = [first.mapped().unwrap(), second.mapped().unwrap()];
+        let (pages, offset) = first.pages_of(&bytes.slice(4000..9000)).unwrap();
+        assert_eq!((pages.metadata().unwrap().len(), offset), (LEN as u64, 4000));
+        assert!(Arc::ptr_eq(pages, first.pages_of(&bytes).unwrap().0));
+        assert_eq!(first.pages_of(&bytes.slice(LEN..)).unwrap().1, LEN as u64);
+        assert!(first.pages_of(&other).is_none() && first.pages_of(&[0; 9]).is_none());
+    }
+
+    /// The bytes of a body may wait in a buffer of hyper as long as the client reads nothing.
+    #[test]
+    fn mapped_bytes_of_a_revoked_file_cannot_be_written() {
+        let path = file();
+        let base = leased(&path);
+        let bytes = base.mapped().unwrap().slice(100..200);
+        let (_reader, mut writer) = io::pipe().unwrap();
+        assert_eq!(writer.write(&bytes).unwrap(), 100);
+        assert!(base.pages_of(&bytes).is_some());
+        base.revoke().unwrap();
+        assert_eq!(writer.write(&bytes).unwrap_err().raw_os_error(), Some(libc::EFAULT));
+        assert!(base.pages_of(&bytes).is_none());
+        OpenOptions::new().write(true).open(&path).unwrap();
+    }
+
+    #[test]
+    fn memory_has_no_stamp() {
+        let memory = BaseFile::new(Arc::new(Source::from_bytes("memory", &b"abc"[..])));
+        assert_eq!(memory.stamp().unwrap(), FileStamp::default());
+    }
+}

@@ -1,0 +1,108 @@
+//! The state of a file as `stat` reports it, to find out whether it was changed.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+
+use rustix::fs::{AtFlags, FileType, StatxFlags, StatxTimestamp, makedev, statx};
+
+/// A time of a file, as `stat` reports it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct FileTime {
+    /// Seconds since 1970.
+    pub(crate) seconds: i64,
+    /// Nanoseconds within the second.
+    pub(crate) nanoseconds: i64,
+}
+
+impl From<StatxTimestamp> for FileTime {
+    fn from(time: StatxTimestamp) -> Self {
+        Self { seconds: time.tv_sec, nanoseconds: time.tv_nsec.into() }
+    }
+}
+
+/// One state of a file, as `stat` reports it. Every write changes [`changed`](Self::changed), which no process can set.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct FileStamp {
+    /// The length in bytes.
+    pub(crate) len: u64,
+    /// The device of the file system.
+    pub(crate) device: u64,
+    /// The inode on that device.
+    pub(crate) inode: u64,
+    /// How many names the file has.
+    pub(crate) links: u64,
+    /// The time of the last write (`mtime`), unless a process has set it.
+    pub(crate) modified: FileTime,
+    /// The time of the last change of bytes or metadata (`ctime`).
+    pub(crate) changed: FileTime,
+}
+
+impl FileStamp {
+    /// Returns the state of an open file. Does not ask a file server, so that it never waits.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file is not a regular file or its metadata cannot be read.
+    pub(crate) fn of_file(file: &File) -> io::Result<Self> {
+        Self::of_regular(file)?.ok_or_else(|| io::Error::other("not a regular file"))
+    }
+
+    /// Reports whether a later stamp of the file shows the same bytes. A file that was replaced by another one has lost its last name,
+    /// which changes nothing but its `ctime`.
+    #[must_use]
+    pub(crate) fn holds(&self, later: &Self) -> bool {
+        let replaced = Self { changed: later.changed, links: 0, ..*self };
+        self == later || replaced == *later
+    }
+
+    /// Returns `None` for anything that is not a regular file.
+    pub(super) fn of_regular(file: &File) -> io::Result<Option<Self>> {
+        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+        let wanted = StatxFlags::TYPE
+            | StatxFlags::SIZE
+            | StatxFlags::INO
+            | StatxFlags::NLINK
+            | StatxFlags::MTIME
+            | StatxFlags::CTIME;
+        let found = statx(file, "", flags, wanted)?;
+        let is_regular = FileType::from_raw_mode(found.stx_mode.into()) == FileType::RegularFile;
+        Ok(is_regular.then(|| Self {
+            len: found.stx_size,
+            device: makedev(found.stx_dev_major, found.stx_dev_minor),
+            inode: found.stx_ino,
+            links: found.stx_nlink.into(),
+            modified: found.stx_mtime.into(),
+            changed: found.stx_ctime.into(),
+        }))
+    }
+}
+
+impl From<&Metadata> for FileStamp {
+    fn from(metadata: &Metadata) -> Self {
+        Self {
+            len: metadata.len(),
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            links: metadata.nlink(),
+            modified: FileTime { seconds: metadata.mtime(), nanoseconds: metadata.mtime_nsec() },
+            changed: FileTime { seconds: metadata.ctime(), nanoseconds: metadata.ctime_nsec() },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn stamps_of_a_file_and_of_its_path_are_equal() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&[7; 9999]).unwrap();
+        let stamp = FileStamp::of_file(&File::open(file.path()).unwrap()).unwrap();
+        assert_eq!(stamp, FileStamp::from(&std::fs::metadata(file.path()).unwrap()));
+        assert!(FileStamp::of_file(&File::open("/").unwrap()).is_err());
+    }
+}

@@ -1,0 +1,24 @@
+//! The base image that a connection sends at the moment.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use super::base_file::BaseFile;
+
+/// Tells the socket of a connection which file the mapped bytes of an answer belong to, because hyper passes on bytes alone.
+///
+/// A connection sends one answer at a time. If bytes of an earlier answer are still buffered, the socket finds that they are not of this
+/// file, and copies them.
+#[derive(Clone, Debug, Default)]
+pub(in crate::http) struct Sending(Arc<Mutex<Weak<BaseFile>>>);
+
+impl Sending {
+    /// Sets the file of the answer that begins.
+    pub(in crate::http) fn begin(&self, file: Weak<BaseFile>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = file;
+    }
+
+    /// Returns the file, unless the answer has ended and nothing else uses it.
+    pub(super) fn file(&self) -> Option<Arc<BaseFile>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
+    }
+}
