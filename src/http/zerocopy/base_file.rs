@@ -22,7 +22,7 @@ use isogen::{Extent, Source};
 
 use super::file_stamp::FileStamp;
 use super::lease::Lease;
-use super::residency::ResidentPages;
+use super::residency::{Residency, ResidentPages, announce, truncated};
 
 /// No lease is held: the stamp is compared each time.
 const STAMPED: u8 = 0;
@@ -89,7 +89,28 @@ impl BaseFile {
         self.download.as_ref()?.available(extent)
     }
 
-    pub(super) fn resident(&self) -> &ResidentPages {
+    /// Reports whether bytes are in memory. Reads nothing and waits for nothing.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the source has no file, or if the file ends before `extent` does.
+    pub(super) fn residency(&self, extent: Extent) -> io::Result<Residency> {
+        self.resident().residency(&self.source, extent)
+    }
+
+    /// Brings bytes into memory and asks the kernel to read `next` meanwhile. Waits for the disk.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the storage, or an error if the file ends before `extent` does.
+    pub(super) fn read_ahead(&self, extent: Extent, next: Option<Extent>) -> Result<(), isogen::Error> {
+        if let Some(next) = next {
+            announce(&self.source, next);
+        }
+        self.resident().read_ahead(&self.source, extent)
+    }
+
+    fn resident(&self) -> &ResidentPages {
         self.resident.get_or_init(|| ResidentPages::new(self.source.len()))
     }
 
@@ -200,18 +221,12 @@ impl BaseFile {
         let found = self.source.as_file().map(FileStamp::of_regular).transpose()?.flatten();
         let Some(stamp) = found else { return Ok(FileStamp::default()) };
         if stamp.len < self.source.len() {
-            return Err(self.truncated(stamp.len));
+            return Err(truncated(&self.source, stamp.len));
         }
         match self.required.get() {
             Some(required) if !required.holds(&stamp) => Err(self.changed()),
             _ => Ok(stamp),
         }
-    }
-
-    pub(super) fn truncated(&self, offset: u64) -> io::Error {
-        let (name, len) = (self.source.name(), self.source.len());
-        let text = format!("{name}: truncated at byte {offset}, expected {len} bytes");
-        io::Error::new(io::ErrorKind::UnexpectedEof, text)
     }
 
     fn changed(&self) -> io::Error {

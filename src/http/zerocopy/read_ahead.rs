@@ -32,10 +32,7 @@ impl PendingRead {
     /// Brings a span into memory, and asks the kernel to read `next` meanwhile.
     pub(super) fn ahead(file: Arc<BaseFile>, span: Extent, next: Option<Extent>) -> Self {
         Self(Box::pin(on_blocking_threads(move || {
-            if let Some(next) = next {
-                file.announce(next);
-            }
-            file.read_ahead(span).map_err(io::Error::other)?;
+            file.read_ahead(span, next).map_err(io::Error::other)?;
             Ok(ReadDone::InMemory(span))
         })))
     }

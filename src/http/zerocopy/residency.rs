@@ -1,7 +1,7 @@
 //! Which bytes of a file are in memory, found out without waiting for those that are not.
 //!
-//! A `write` of [mapped](BaseFile::mapped) bytes waits for pages that are on disk, and all other connections of the thread wait with it.
-//! [`BaseFile::residency`] asks before: it reads one byte of every [`STEP`] with `RWF_NOWAIT`, which fails instead of waiting. For a whole
+//! A `write` of mapped bytes waits for pages that are on disk, and all other connections of the thread wait with it.
+//! [`ResidentPages::residency`] asks before: it reads one byte of every 64 KiB with `RWF_NOWAIT`, which fails instead of waiting. For a whole
 //! MiB it asks for all pages at once, if the kernel has `cachestat`. Pages that were found in memory are remembered for some seconds, so
 //! that bytes which many clients read cost one look at a table.
 
@@ -13,13 +13,13 @@ use rustix::fs::{Advice, fadvise};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use rustix::time::{ClockId, clock_gettime};
 
-use isogen::{Error, Extent};
+use isogen::{Error, Extent, Source};
 
-use super::base_file::BaseFile;
 use super::sys::has_all_pages;
 
 /// How many bytes one probe speaks for. The kernel reads files ahead by this much or more, and drops them as it read them.
-pub(crate) const STEP: u64 = 64 << 10;
+const STEP: u64 = 64 << 10;
+const STEP_LEN: usize = 64 << 10;
 /// The steps that share an entry of the table.
 const STEPS: u64 = 16;
 /// The most entries of a table, 4 bytes each. What lies behind (16 GiB) is probed each time.
@@ -36,28 +36,34 @@ pub(crate) enum Residency {
     OnDisk,
 }
 
-impl BaseFile {
-    /// Whether bytes are in memory. Reads nothing and waits for nothing.
+/// The steps of a file that were found in memory, and when.
+#[derive(Debug)]
+pub(super) struct ResidentPages {
+    /// For each sixteen steps: the age in the upper half, one bit for each below.
+    entries: Box<[AtomicU32]>,
+}
+
+impl ResidentPages {
+    /// Reports whether bytes are in memory. Reads nothing and waits for nothing.
     ///
     /// # Errors
     ///
-    /// Fails where there is no file behind the source, or where it ends before `extent` does.
-    pub(crate) fn residency(&self, extent: Extent) -> io::Result<Residency> {
-        if extent.end() > self.source().len() {
-            return Err(self.truncated(self.source().len()));
+    /// Returns an error if the source has no file, or if the file ends before `extent` does.
+    pub(super) fn residency(&self, source: &Source, extent: Extent) -> io::Result<Residency> {
+        if extent.end() > source.len() {
+            return Err(truncated(source, source.len()));
         }
-        let seen = self.resident();
-        let age = ResidentPages::age();
+        let age = Self::age();
         let mut at = extent.offset();
         while at < extent.end() {
             let step = at / STEP;
-            let end = step.saturating_add(1).saturating_mul(STEP).min(self.source().len());
+            let end = step.saturating_add(1).saturating_mul(STEP).min(source.len());
             let last = end.min(extent.end()).saturating_sub(1);
-            if !seen.has(step, age) && !self.finds_all(extent, step, age)? {
-                // What was read from its start on may be in memory up to some byte only: the last one tells of all.
-                if self.probe(end.saturating_sub(1))? == Residency::InMemory {
-                    seen.add(step, age);
-                } else if last.saturating_add(1) == end || self.probe(last)? == Residency::OnDisk {
+            if !self.has(step, age) && !self.finds_all((source, extent), step, age)? {
+                // A step that was read from its start may be in memory up to any byte: its last byte speaks for all of it.
+                if probe(source, end.saturating_sub(1))? == Residency::InMemory {
+                    self.add(step, age);
+                } else if last.saturating_add(1) == end || probe(source, last)? == Residency::OnDisk {
                     return Ok(Residency::OnDisk);
                 }
             }
@@ -66,64 +72,73 @@ impl BaseFile {
         Ok(Residency::InMemory)
     }
 
-    /// Whether a step was found in memory with all that it shares its entry with, where all of them are asked for and nothing is
-    /// known of any. For fewer bytes it would take longer: the kernel looks at each page, and most are not in the caches.
-    fn finds_all(&self, extent: Extent, step: u64, age: u16) -> io::Result<bool> {
-        let (seen, first) = (self.resident(), step / STEPS * STEPS);
+    /// Reports whether all steps of an entry are in memory, if all of them are asked for and none is known. For fewer bytes, probing takes
+    /// less time: the kernel looks at each page, most of which are not in the caches of the processor.
+    fn finds_all(&self, (source, extent): (&Source, Extent), step: u64, age: u16) -> io::Result<bool> {
+        let first = step / STEPS * STEPS;
         let start = first.saturating_mul(STEP);
-        let end = first.saturating_add(STEPS).saturating_mul(STEP).min(self.source().len());
-        let is_wanted = extent.offset() <= start && end <= extent.end() && seen.is_new(step, age);
-        let Some(file) = self.source().as_file().filter(|_| is_wanted) else { return Ok(false) };
+        let end = first.saturating_add(STEPS).saturating_mul(STEP).min(source.len());
+        let is_wanted = extent.offset() <= start && end <= extent.end() && self.is_new(step, age);
+        let Some(file) = source.as_file().filter(|_| is_wanted) else { return Ok(false) };
         let Some(all) = Extent::new(start, end.saturating_sub(start)) else { return Ok(false) };
-        // The pages that are still coming are those at its end: what is read ahead comes in order.
-        let are_there = has_all_pages(file, all) && self.probe(end.saturating_sub(1))? == Residency::InMemory;
-        if are_there {
-            seen.add_all(step, age);
+        // The kernel reads ahead in order, so pages that are still on their way from the disk are the last ones.
+        let is_complete =
+            has_all_pages(file, all) && probe(source, end.saturating_sub(1))? == Residency::InMemory;
+        if is_complete {
+            self.add_all(step, age);
         }
-        Ok(are_there)
+        Ok(is_complete)
     }
 
-    /// Brings bytes into memory, and what else is in their [steps](STEP). Waits for the disk.
+    /// Brings bytes into memory, with all other bytes of their [steps](STEP). Waits for the disk.
     ///
     /// # Errors
     ///
-    /// Fails where the storage does, or where the file ends before.
-    pub(crate) fn read_ahead(&self, extent: Extent) -> Result<(), Error> {
-        let mut buf = vec![0; usize::try_from(STEP).unwrap_or_default()];
-        let (first, end) = (extent.offset() / STEP, extent.end().min(self.source().len()));
+    /// Returns the error of the storage, or an error if the file ends before `extent` does.
+    pub(super) fn read_ahead(&self, source: &Source, extent: Extent) -> Result<(), Error> {
+        let mut buf = vec![0; STEP_LEN];
+        let (first, end) = (extent.offset() / STEP, extent.end().min(source.len()));
         for step in first..end.div_ceil(STEP) {
             let start = step.saturating_mul(STEP);
-            let len =
-                usize::try_from(self.source().len().saturating_sub(start).min(STEP)).unwrap_or_default();
-            self.source().read_exact_at(buf.get_mut(..len).unwrap_or_default(), start)?;
-            self.resident().add(step, ResidentPages::age());
+            let len = usize::try_from(source.len().saturating_sub(start))
+                .map_or(STEP_LEN, |rest| rest.min(STEP_LEN));
+            let (part, _) = buf.split_at_mut(len);
+            source.read_exact_at(part, start)?;
+            self.add(step, Self::age());
         }
         Ok(())
     }
+}
 
-    /// Tells the kernel that bytes are wanted soon. It may read them meanwhile.
-    pub(crate) fn announce(&self, extent: Extent) {
-        if let Some(file) = self.source().as_file() {
-            // Only a hint: where it fails, nothing is lost but time.
-            let len = std::num::NonZeroU64::new(extent.len());
-            let _ = fadvise(file, extent.offset(), len, Advice::WillNeed);
-        }
+/// Asks the kernel to read bytes in the background.
+pub(super) fn announce(source: &Source, extent: Extent) {
+    if let Some(file) = source.as_file() {
+        // A hint: if it fails, only time is lost.
+        let len = std::num::NonZeroU64::new(extent.len());
+        let _ = fadvise(file, extent.offset(), len, Advice::WillNeed);
     }
+}
 
-    /// Whether the byte at `offset` can be read without waiting.
-    fn probe(&self, offset: u64) -> io::Result<Residency> {
-        let file = self.source().as_file().ok_or(io::ErrorKind::Unsupported)?;
-        let mut byte = [0];
-        match preadv2(file, &mut [IoSliceMut::new(&mut byte)], offset, ReadWriteFlags::NOWAIT) {
-            Ok(0) => Err(self.truncated(offset)),
-            Ok(_) => Ok(Residency::InMemory),
-            // Linux before 4.14 and some file systems do not know the flag.
-            Err(Errno::AGAIN | Errno::INTR | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => {
-                Ok(Residency::OnDisk)
-            }
-            Err(error) => Err(error.into()),
+/// Reports whether the byte at `offset` can be read without waiting.
+fn probe(source: &Source, offset: u64) -> io::Result<Residency> {
+    let file = source.as_file().ok_or(io::ErrorKind::Unsupported)?;
+    let mut byte = [0];
+    match preadv2(file, &mut [IoSliceMut::new(&mut byte)], offset, ReadWriteFlags::NOWAIT) {
+        Ok(0) => Err(truncated(source, offset)),
+        Ok(_) => Ok(Residency::InMemory),
+        // Linux before 4.14 and some file systems do not know the flag.
+        Err(Errno::AGAIN | Errno::INTR | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => {
+            Ok(Residency::OnDisk)
         }
+        Err(error) => Err(error.into()),
     }
+}
+
+/// The error of a file that is shorter than it was when it was opened.
+pub(super) fn truncated(source: &Source, offset: u64) -> io::Error {
+    let (name, len) = (source.name(), source.len());
+    let text = format!("{name}: truncated at byte {offset}, expected {len} bytes");
+    io::Error::new(io::ErrorKind::UnexpectedEof, text)
 }
 
 /// The time since the machine was started, as it was at the last tick: 1 to 10 ms ago. To know it exactly takes seven times as long.
@@ -131,16 +146,9 @@ fn coarse_now() -> Duration {
     Duration::try_from(clock_gettime(ClockId::MonotonicCoarse)).unwrap_or_default()
 }
 
-/// The steps of a file that were found in memory, and when.
-#[derive(Debug)]
-pub(crate) struct ResidentPages {
-    /// For each sixteen steps: the age in the upper half, one bit for each below.
-    entries: Box<[AtomicU32]>,
-}
-
 impl ResidentPages {
     /// A table for a file of `len` bytes.
-    pub(crate) fn new(len: u64) -> Self {
+    pub(super) fn new(len: u64) -> Self {
         let entries = len.div_ceil(STEP * STEPS).min(MAX_ENTRIES);
         let entries = (0..entries).map(|_| AtomicU32::new(0)).collect();
         Self { entries }
@@ -201,20 +209,32 @@ fn is_believed(entry: u32, age: u16) -> bool {
 mod tests {
     use std::fs::File;
     use std::os::unix::fs::FileExt;
-    use std::sync::Arc;
-
-    use isogen::Source;
 
     use super::*;
 
-    fn base(len: u64) -> (File, BaseFile) {
+    /// A source, and what is known of it.
+    struct Probed(Source, ResidentPages);
+
+    impl Probed {
+        fn residency(&self, extent: Extent) -> io::Result<Residency> {
+            self.1.residency(&self.0, extent)
+        }
+
+        fn read_ahead(&self, extent: Extent) -> Result<(), Error> {
+            self.1.read_ahead(&self.0, extent)
+        }
+    }
+
+    fn base(len: u64) -> (File, Probed) {
         let file = tempfile::tempfile().unwrap();
         file.set_len(len).unwrap();
         (file.try_clone().unwrap(), open(file))
     }
 
-    fn open(file: File) -> BaseFile {
-        BaseFile::new(Arc::new(Source::from_file(file, "base").unwrap()))
+    fn open(file: File) -> Probed {
+        let source = Source::from_file(file, "base").unwrap();
+        let pages = ResidentPages::new(source.len());
+        Probed(source, pages)
     }
 
     fn extent(offset: u64, len: u64) -> Extent {
@@ -240,9 +260,10 @@ mod tests {
             eprintln!("SKIPPED: this kernel or file system does not tell");
             return;
         }
-        let seen = base.resident();
-        let finds_all =
-            |offset, len, step| base.finds_all(extent(offset, len), step, ResidentPages::age()).unwrap();
+        let seen = &base.1;
+        let finds_all = |offset, len, step| {
+            seen.finds_all((&base.0, extent(offset, len)), step, ResidentPages::age()).unwrap()
+        };
         assert!(
             !finds_all(1, STEPS * STEP, 0) && !finds_all(0, STEPS * STEP - 1, 0),
             "a part of it is asked for"
@@ -321,7 +342,7 @@ mod tests {
 
     #[test]
     fn memory_has_no_residency() {
-        let base = BaseFile::new(Arc::new(Source::from_bytes("memory", &b"abc"[..])));
+        let base = Probed(Source::from_bytes("memory", &b"abc"[..]), ResidentPages::new(3));
         assert_eq!(base.residency(extent(0, 3)).unwrap_err().kind(), io::ErrorKind::Unsupported);
     }
 }
