@@ -138,8 +138,10 @@ fn planning(folder: &Path, len: usize, encoding: Encoding) -> Ready {
 }
 
 fn minimal(folder: &Path) -> Ready {
-    let image = open(folder);
-    Box::new(move || drop(image.minimal(black_box(None)).unwrap()))
+    let (image, edits) = (open(folder), Edits::new().minimal(None));
+    // The description is verified once in the life of a base.
+    image.verify_minimal().unwrap();
+    Box::new(move || drop(image.plan(black_box(&edits)).unwrap()))
 }
 
 fn plan(folder: &Path) -> Plan {

@@ -69,6 +69,8 @@ pub struct BaseImage {
     features: Features,
     /// Unpacked when it is first asked for: about a megabyte, which all plans share.
     pub(crate) minimal: OnceLock<Arc<MinimalDescription>>,
+    /// Whether the minimal ISO that `miniso.dat` describes has the recorded digest.
+    pub(crate) minimal_verified: OnceLock<bool>,
     /// Whether an edit in place was begun and not completed.
     interrupted: bool,
 }
@@ -105,6 +107,7 @@ impl BaseImage {
         Ok(Self {
             interrupted,
             minimal: OnceLock::new(),
+            minimal_verified: OnceLock::new(),
             catalog: BootCatalog::read(&source, &volume)?,
             partitions: PartitionTables::read(&source)?,
             features: Features::read(&source, &volume)?,
@@ -242,7 +245,7 @@ impl BaseImage {
     }
 
     /// The image with changes: [in place](Self::plan_in_place) where they fit into its embed areas, the minimal form
-    /// after its description where there is one, else [laid out anew](crate::relayout).
+    /// after its description if that is [right](Self::verify_minimal), else with a [new layout](crate::relayout).
     ///
     /// # Errors
     ///
@@ -281,19 +284,12 @@ impl BaseImage {
         }
         match &edits.minimal {
             None => Ok(Way::InPlace),
-            Some(_) if self.volume().file(crate::miniso::PATH).is_some() => Ok(Way::Described),
-            Some(_) => Ok(Way::Relayout("the image does not describe its minimal form")),
+            Some(_) if self.volume().file(crate::miniso::PATH).is_none() => {
+                Ok(Way::Relayout("the image does not describe its minimal form"))
+            }
+            Some(_) if self.is_minimal_verified()? => Ok(Way::Described),
+            Some(_) => Ok(Way::Relayout("the image's description of its minimal form is wrong")),
         }
-    }
-
-    /// The minimal form after `miniso.dat`, with the other edits in its areas.
-    fn plan_described(&self, edits: &Edits) -> Result<Plan> {
-        let minimal = self.minimal(None)?;
-        let kargs = KargsEdit::Set(self.edited_kargs(edits)?);
-        let edits = Edits { minimal: None, kargs: Some(kargs), ..edits.clone() };
-        let image =
-            Self::from_source(Source::new(self.source().name().to_owned(), minimal.len(), minimal.clone()))?;
-        Ok(image.plan(&edits)?.resolved(&minimal))
     }
 
     /// The image with changes, all of them within its embed areas.

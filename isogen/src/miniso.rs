@@ -138,12 +138,17 @@ impl MinimalDescription {
         Ok(())
     }
 
-    /// Makes the minimal image once, in memory bounded by a buffer, and compares it with the recorded digest.
+    /// Hashes the minimal image, in memory bounded by a buffer, and compares the result with the recorded digest.
     ///
     /// # Errors
     ///
-    /// Fails where the digests differ or the storage fails.
+    /// Returns an error if the digests differ or `full` cannot be read.
     pub fn verify(&self, full: &Arc<Source>) -> Result<()> {
+        // A base image that is being downloaded arrives in order. If the last byte that is needed is missing, this read
+        // names it, and the caller waits once instead of hashing again for each byte that was missing.
+        if let Some(last) = self.last_byte() {
+            full.read_extent(last)?;
+        }
         let found = self.plan(full).sha256()?;
         if found == self.digest {
             return Ok(());
@@ -155,9 +160,14 @@ impl MinimalDescription {
         })
     }
 
+    /// The last byte of the full image that the minimal one contains.
+    fn last_byte(&self) -> Option<Extent> {
+        let ends = self.table.iter().map(|entry| Extent::at_sector(entry.full, entry.len).end());
+        Extent::new(ends.max()?.checked_sub(1)?, 1)
+    }
+
     /// The minimal image as it was mastered.
-    #[must_use]
-    pub fn plan(&self, full: &Arc<Source>) -> Plan {
+    pub(crate) fn plan(&self, full: &Arc<Source>) -> Plan {
         let mut segments = Vec::new();
         let mut rest = self.literal.clone();
         let mut end = 0;
@@ -291,46 +301,56 @@ impl BaseImage {
         MinimalDescription::parse(self.source(), extent.offset(), &self.source().read_extent(extent)?)
     }
 
-    /// Makes the minimal image once, in memory bounded by a buffer, and compares it with the recorded digest. It
-    /// differs where the files that both images share were changed.
+    /// Hashes the minimal image that `miniso.dat` describes, in memory bounded by a buffer, and compares the result with
+    /// the recorded digest. The digests differ if the files that both images share were changed. This reads about a
+    /// hundred megabytes.
     ///
     /// # Errors
     ///
-    /// Fails where the digests differ, or the image has no (usable) description.
+    /// Returns an error if the digests differ, if the image has no description or a malformed one, or if the image
+    /// cannot be read.
     pub fn verify_minimal(&self) -> Result<()> {
-        self.minimal_description()?.verify(self.source())
+        let verified = self.minimal_description().and_then(|description| description.verify(self.source()));
+        match &verified {
+            // A read may succeed the next time.
+            Err(Error::Read { .. }) => {}
+            result => self.set_minimal_verified(result.is_ok()),
+        }
+        verified
     }
 
-    /// The minimal ISO: without root file system, which its live system then fetches from `rootfs_url`. Without a
-    /// URL, somebody has to add that kernel argument later.
-    ///
-    /// What comes out is right only where [`verify_minimal`](Self::verify_minimal) holds; that reads a hundred
-    /// megabytes, so callers do it once for each base.
-    ///
-    /// # Errors
-    ///
-    /// Fails where this image is customised, has no kernel-argument areas or no description of its minimal form, or
-    /// where the URL cannot stand on a boot loader's line.
-    pub fn minimal(&self, rootfs_url: Option<&str>) -> Result<Plan> {
-        let description = self.minimal_description()?;
-        self.minimal_after(&description, rootfs_url)
+    /// Records the result of an earlier [`verify_minimal`](Self::verify_minimal) of the same bytes. Without this call,
+    /// the first plan of a minimal ISO verifies the description. Later calls have no effect.
+    pub fn set_minimal_verified(&self, is_verified: bool) {
+        // An earlier result is about the same bytes.
+        let _ = self.minimal_verified.set(is_verified);
     }
 
-    /// As [`minimal`](Self::minimal), after a description that was read (and perhaps verified) before.
-    ///
-    /// # Errors
-    ///
-    /// As [`minimal`](Self::minimal).
-    pub fn minimal_after(&self, description: &MinimalDescription, rootfs_url: Option<&str>) -> Result<Plan> {
-        self.require_kargs()?;
+    /// Returns `true` if the minimal ISO can be made from `miniso.dat`. Verifies the description if that was not done
+    /// before.
+    pub(crate) fn is_minimal_verified(&self) -> Result<bool> {
+        if let Some(known) = self.minimal_verified.get() {
+            return Ok(*known);
+        }
+        match self.verify_minimal() {
+            Err(error @ Error::Read { .. }) => Err(error),
+            result => Ok(result.is_ok()),
+        }
+    }
+
+    /// The minimal ISO as `miniso.dat` describes it, with the other edits in its areas.
+    pub(crate) fn plan_described(&self, edits: &Edits) -> Result<Plan> {
         self.require_pristine()?;
-        let rootfs = rootfs_url.map(rootfs_argument).transpose()?;
-        let plan = description.plan(self.source());
-        let minimal =
-            Self::from_source(Source::new(self.source().name().to_owned(), plan.len(), plan.clone()))?;
-        let mut patches = minimal.minimal_patches(rootfs.as_deref())?;
-        patches.extend(minimal.minimal_kargs_description()?);
-        plan.patched(patches)
+        let mastered = self.minimal_description()?.plan(self.source());
+        let name = self.source().name().to_owned();
+        let minimal = Self::from_source(Source::new(name, mastered.len(), mastered.clone()))?;
+        let default = minimal.minimal_default()?;
+        let mut patches = minimal.require_kargs()?.patches(&self.edited_kargs(edits)?)?;
+        patches.extend(minimal.minimal_kargs_description(default)?);
+        if let Some(archive) = &edits.archive {
+            patches.extend(minimal.archive_patches(archive)?);
+        }
+        mastered.patched(patches)
     }
 
     /// Of a minimal image as it was mastered: its kernel arguments without the ISO's label.
@@ -351,18 +371,12 @@ impl BaseImage {
         Ok(rootfs.map_or(kargs.clone(), |rootfs| format!("{kargs} {rootfs}")))
     }
 
-    fn minimal_patches(&self, rootfs: Option<&str>) -> Result<Vec<Patch>> {
-        let default = self.minimal_default()?;
-        let kargs = rootfs.map_or(default.clone(), |argument| format!("{default} {argument}"));
-        self.require_kargs()?.patches(&kargs)
-    }
-
     /// `kargs.json` with the new default, filled with spaces to its old length.
-    fn minimal_kargs_description(&self) -> Result<Option<Patch>> {
+    fn minimal_kargs_description(&self, default: String) -> Result<Option<Patch>> {
         let Some(mut description) = KargsDescription::read(self.source(), self.volume())? else {
             return Ok(None);
         };
-        description.default = self.minimal_default()?;
+        description.default = default;
         let extent = self.require_file(KARGS_INFO)?.extent;
         let mut json = description.to_json(self.source())?;
         let len = usize::try_from(extent.len()).unwrap_or(usize::MAX);
@@ -449,6 +463,25 @@ mod tests {
 
     fn parse(bytes: &[u8]) -> Result<MinimalDescription> {
         MinimalDescription::parse(&Source::from_bytes("full", vec![0; 1 << 20]), 0, bytes)
+    }
+
+    #[test]
+    fn plan_has_files_where_the_table_says_and_packed_bytes_between() {
+        let full: Vec<u8> = (0..20_u32 * 2048).map(|at| (at / 2048) as u8).collect();
+        let full = Arc::new(Source::from_bytes("full", full));
+        let mut bytes = b"MINISO\0\0\x01\x00\x02".to_vec();
+        bytes.extend([1, 7, 251, 0, 8, 3, 5, 100]);
+        bytes.extend([0; 32]);
+        let packed = liblzma::encode_all(&vec![0xEE; 2048 + 2048 + 10][..], 0).unwrap();
+        bytes.push(u8::try_from(packed.len()).unwrap());
+        bytes.extend(packed);
+        let description = MinimalDescription::parse(&full, 0, &bytes).unwrap();
+        let expected: Vec<u8> = [(0xEE, 2048), (7, 2048), (0xEE, 2048), (5, 100), (0xEE, 10)]
+            .into_iter()
+            .flat_map(|(byte, len)| vec![byte; len])
+            .collect();
+        assert_eq!(description.plan(&full).read_all(1 << 20).unwrap(), expected);
+        assert_eq!(description.last_byte(), Extent::new(7 * 2048 + 2047, 1));
     }
 
     #[test]

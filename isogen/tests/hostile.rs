@@ -18,7 +18,7 @@ use fixtures::{Expect, Stage, hostile, hostile_archives};
 use images::{Good, few};
 use isogen::initrd::Limits;
 use isogen::verify::Outcome;
-use isogen::{Archive, ArchiveError, BaseImage, Difference, Error, Source, Volume};
+use isogen::{Archive, ArchiveError, BaseImage, Difference, Edits, Error, Source, Volume};
 
 /// Longest that any one image or archive may take, in a build without optimisation on a busy machine. Most take
 /// milliseconds.
@@ -76,7 +76,7 @@ fn up_to(stage: Stage, source: Source) -> Result<BaseImage, Error> {
     }
     if stage == Stage::Minimal {
         image.verify_minimal()?;
-        image.minimal(None)?;
+        image.plan(&Edits::new().minimal(None))?;
     }
     if stage == Stage::Archive {
         image.archive()?;

@@ -64,8 +64,8 @@ pub(in crate::cli) struct MinimalIso {
     /// Inject rootfs URL karg into minimal ISO
     #[arg(long, value_name = "URL")]
     rootfs_url: Option<String>,
-    /// Make the minimal ISO by a new layout where the image does not describe it, or the URL is
-    /// too long for the one described
+    /// Make the minimal ISO with a new layout if the image does not describe it, describes it
+    /// wrongly, or has too little space for the URL
     #[arg(long)]
     relayout: bool,
     /// Print how the minimal ISO is made up, on stderr
@@ -98,13 +98,13 @@ impl MinimalIso {
         let output = (!to_stdout).then(|| NewFile::create(&self.output, Access::Private)).transpose()?;
         let rootfs_url = self.rootfs_url.as_deref();
         let edits = Edits::new().minimal(rootfs_url);
-        let plan = if self.relayout && matches!(image.way(&edits)?, Way::Relayout(_)) {
-            image.plan(&edits)?
-        } else {
-            let description = image.minimal_description()?;
-            description.verify(image.source())?;
-            image.minimal_after(&description, rootfs_url)?
-        };
+        if !self.relayout {
+            image.verify_minimal()?;
+            if let Way::Relayout(reason) = image.way(&edits)? {
+                bail!("{}: {reason}; --relayout makes a minimal ISO with a new layout", self.input);
+            }
+        }
+        let plan = image.plan(&edits)?;
         if self.stats {
             print_stats(&plan);
         }
