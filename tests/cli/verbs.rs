@@ -496,6 +496,21 @@ fn a_minimal_iso_by_a_new_layout() {
 }
 
 #[test]
+fn wrong_description_of_the_minimal_iso_is_refused_without_relayout() {
+    let image = usual();
+    let scratch = image.scratch();
+    let mut wrong = image.bytes.clone();
+    wrong[usize::try_from(image.truth.files["images/pxeboot/initrd.img"].offset).unwrap() + 200] ^= 1;
+    scratch.write("image.iso", &wrong);
+    scratch.kindling("iso extract minimal-iso image.iso no.iso").failure("wrong final digest");
+    assert!(!scratch.has("no.iso"));
+    scratch.kindling("iso extract minimal-iso --relayout image.iso minimal.iso").success();
+    let inspected = scratch.kindling("iso inspect minimal.iso").printed();
+    assert!(inspected.contains("the image's description of its minimal form is wrong"), "{inspected}");
+    scratch.kindling("iso verify minimal.iso").success();
+}
+
+#[test]
 fn diff_exits_0_for_equal_images_and_1_for_others() {
     let scratch = usual().scratch();
     scratch.kindling("iso reset -o same.iso image.iso").success();

@@ -20,7 +20,7 @@ use super::{Gate, Policy, Server, base_bytes, base_with, header, run};
 const FIRST: usize = 400_000;
 
 /// A server of a live image. Parts that are asked for come at once.
-async fn mirror(bytes: Bytes, gate: Arc<Notify>) -> String {
+pub(crate) async fn mirror(bytes: Bytes, gate: Arc<Notify>) -> String {
     let answer = move |request: Request| std::future::ready(part(&bytes, &request, Arc::clone(&gate)));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/base.iso", listener.local_addr().unwrap());

@@ -8,6 +8,7 @@ mod database;
 mod in_place;
 mod kept;
 mod known;
+mod minimal;
 mod replicas;
 mod short;
 mod turns;

@@ -12,6 +12,7 @@ mod certificates;
 mod downloads;
 mod hostile;
 mod local;
+mod minimal;
 mod processes;
 mod program;
 mod resume;

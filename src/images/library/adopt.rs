@@ -34,8 +34,10 @@ pub(super) struct Found {
     pub(super) base_file: Arc<BaseFile>,
     /// Taken before any byte was read.
     pub(super) stamp: FileStamp,
-    /// Where the record of it is up to date.
+    /// From the record, if that is up to date.
     pub(super) digest: Option<Digest>,
+    /// From the same record; missing in those of earlier releases.
+    minimal_verified: Option<bool>,
     file: File,
 }
 
@@ -69,13 +71,12 @@ pub(super) fn look(path: &Path, slot: &Arc<Slot>) -> Result<Option<Found>, Fetch
     let record: Option<ImageRecord> = record::read(&shelf.image_record());
     let record =
         record.filter(|record| record.stamp == stamp.into() && record.file.file_name() == path.file_name());
-    Ok(Some(Found {
-        image,
-        base_file,
-        stamp,
-        digest: record.and_then(|record| record.sha256.digest()),
-        file,
-    }))
+    let minimal_verified = record.as_ref().and_then(|record| record.minimal_verified);
+    if let Some(is_verified) = minimal_verified {
+        image.set_minimal_verified(is_verified);
+    }
+    let digest = record.and_then(|record| record.sha256.digest());
+    Ok(Some(Found { image, base_file, stamp, digest, minimal_verified, file }))
 }
 
 /// Makes a file of the library the service's own, and read-only. A symbolic link and a file with several names are left alone: they are
@@ -113,6 +114,34 @@ pub(super) fn settled(path: &Path, file: &File) -> Result<FileStamp, FetchError>
 }
 
 impl Found {
+    /// Returns the SHA-256 if the record has everything that reading the whole file shows.
+    pub(super) fn recorded(&self) -> Option<Digest> {
+        self.digest.filter(|_| self.minimal_verified.is_some())
+    }
+
+    /// Checks the description of the minimal ISO, and records the result with the SHA-256 for the next start.
+    pub(super) fn verify_and_record(
+        &self,
+        (shelf, url): (&Shelf, &str),
+        path: &Path,
+        digest: Digest,
+    ) -> Result<(), FetchError> {
+        let minimal_verified = Some(verify::minimal(shelf.name(), path, &self.image)?);
+        self.require_unchanged()?;
+        let record = ImageRecord {
+            file: path.to_owned(),
+            stamp: self.stamp.into(),
+            sha256: digest.into(),
+            minimal_verified,
+            url: url.to_owned(),
+        };
+        if let Err(error) = record::write(&shelf.image_record(), &record) {
+            let error = chain(&error);
+            tracing::warn!(image = shelf.name(), error, "the record of the base image cannot be written");
+        }
+        Ok(())
+    }
+
     /// The SHA-256 of the file: all of it is read.
     pub(super) fn hash(&self, path: &Path, mut progress: impl FnMut(u64)) -> Result<Digest, FetchError> {
         let len = self.stamp.len;
@@ -139,22 +168,5 @@ impl Found {
         let is_same = FileStamp::of_file(&self.file).is_ok_and(|stamp| stamp == self.stamp);
         let is_leased_still = self.base_file.stamp().is_ok();
         if is_same && is_leased_still { Ok(()) } else { Err(FetchError::Unstable) }
-    }
-}
-
-/// Keeps the SHA-256 of a file for the next start. Without it, the file is read again then.
-pub(super) fn remember(shelf: &Shelf, path: &Path, (digest, stamp): (Digest, FileStamp), url: &str) {
-    let record = ImageRecord {
-        file: path.to_owned(),
-        stamp: stamp.into(),
-        sha256: digest.into(),
-        url: url.to_owned(),
-    };
-    if let Err(error) = record::write(&shelf.image_record(), &record) {
-        tracing::warn!(
-            image = shelf.name(),
-            error = chain(&error),
-            "the SHA-256 of the image cannot be kept"
-        );
     }
 }

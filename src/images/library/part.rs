@@ -266,7 +266,7 @@ impl Part {
             return Err(FetchError::Unstable);
         }
         let url = self.origin.as_ref().map_or("", |origin| &origin.url);
-        adopt::remember(&self.shelf, &path, (digest, found.stamp), url);
+        found.verify_and_record((&self.shelf, url), &path, digest)?;
         self.arrival.complete(&found.base_file);
         Ok(Complete { image: found.image, base_file: found.base_file, digest, stamp: found.stamp })
     }

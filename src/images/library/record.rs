@@ -46,6 +46,9 @@ pub(super) struct ImageRecord {
     pub(super) file: PathBuf,
     pub(super) stamp: RecordedStamp,
     pub(super) sha256: Text,
+    /// Whether the minimal ISO that `miniso.dat` describes has the digest recorded there. Missing in records of earlier
+    /// releases.
+    pub(super) minimal_verified: Option<bool>,
     /// Where it came from, without credentials.
     pub(super) url: String,
 }

@@ -1,7 +1,7 @@
 //! One image of a library: what is known of it, and the work to have it.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -159,9 +159,9 @@ impl Slot {
     async fn adopt_at(self: &Arc<Self>, path: PathBuf) -> Result<Option<Arc<Base>>, FetchError> {
         let (slot, at) = (Arc::clone(self), path.clone());
         let Some(found) = apart(move || adopt::look(&at, &slot)).await?? else { return Ok(None) };
-        let (found, digest) = match found.digest {
+        let (found, digest) = match found.recorded() {
             Some(digest) => (found, digest),
-            None => self.hash(found, path).await?,
+            None => self.examine(found, path).await?,
         };
         if let Some(expected) = self.image.sha256.filter(|expected| *expected != digest) {
             return Err(FetchError::Digest { expected, found: digest });
@@ -175,19 +175,28 @@ impl Slot {
         ))))
     }
 
-    async fn hash(self: &Arc<Self>, found: Found, path: PathBuf) -> Result<(Found, Digest), FetchError> {
+    /// Finds out what the record does not have, which takes reading the file.
+    async fn examine(self: &Arc<Self>, found: Found, path: PathBuf) -> Result<(Found, Digest), FetchError> {
         let Ok(_permit) = self.shared.hashing.acquire().await else { return Err(FetchError::GivenUp) };
         let slot = Arc::clone(self);
-        let hashed = apart(move || {
-            let total = found.stamp.len;
-            let mut progress = Progress::new(&slot);
-            let digest = found.hash(&path, |have| progress.tell(State::Verifying { have, total }))?;
-            // Oddities are told once for each file, not at each start.
-            verify::warn(slot.shelf.name(), &slot.image, &found.image);
-            adopt::remember(&slot.shelf, &path, (digest, found.stamp), &slot.location.to_string());
+        let examined = apart(move || {
+            let digest = match found.digest {
+                Some(digest) => digest,
+                None => slot.hash(&found, &path)?,
+            };
+            found.verify_and_record((&slot.shelf, &slot.location.to_string()), &path, digest)?;
             Ok((found, digest))
         });
-        hashed.await?
+        examined.await?
+    }
+
+    fn hash(&self, found: &Found, path: &Path) -> Result<Digest, FetchError> {
+        let total = found.stamp.len;
+        let mut progress = Progress::new(self);
+        let digest = found.hash(path, |have| progress.tell(State::Verifying { have, total }))?;
+        // Oddities are told once for each file, not at each start.
+        verify::warn(self.shelf.name(), &self.image, &found.image);
+        Ok(digest)
     }
 
     /// Where the image is, or will be.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use isogen::{BaseImage, Source};
 
-use super::error::FetchError;
+use super::error::{FetchError, chain};
 use crate::images::OsImage;
 
 /// What the volume identifiers of live images begin with.
@@ -32,6 +32,21 @@ pub(super) fn open(source: Source) -> Result<BaseImage, FetchError> {
     image.require_file(INITRD).map_err(structure)?;
     image.rootfs().map_err(structure)?;
     Ok(image)
+}
+
+/// Returns whether minimal ISOs can be made as the image describes them. If not, they get a new layout, as those of
+/// images without a description.
+pub(super) fn minimal(name: &str, path: &Path, image: &BaseImage) -> Result<bool, FetchError> {
+    match image.verify_minimal() {
+        Ok(()) => Ok(true),
+        Err(isogen::Error::Read { source, .. }) => Err(disk("reading", path)(source)),
+        Err(isogen::Error::NoMinimal { .. }) => Ok(false),
+        Err(error) => {
+            let error = chain(&error);
+            tracing::warn!(image = name, error, "coreos/miniso.dat is wrong: minimal ISOs get a new layout");
+            Ok(false)
+        }
+    }
 }
 
 /// Says what is unusual about an image that is good.
