@@ -7,7 +7,7 @@ use std::thread;
 use serde_json::json;
 
 use crate::support::{Output, Scratch};
-use crate::{BASE, SERVICE, create, scratch};
+use crate::{BASE, ROOTFS, SERVICE, create, recipe, scratch};
 
 /// Serves the live image as `/base.iso` to a number of requests, and as `/guarded.iso` to those with a key; gives where.
 fn serve(requests: usize) -> String {
@@ -33,6 +33,11 @@ fn serve(requests: usize) -> String {
 
 /// Makes the full image of a site on another live image.
 fn made_on(scratch: &Scratch, base: &[&str], output: &str) -> Output {
+    made(scratch, &[base, &["--full", output]].concat())
+}
+
+/// Makes images of a site.
+fn made(scratch: &Scratch, options: &[&str]) -> Output {
     let usual = [
         "discovery",
         "create",
@@ -43,7 +48,7 @@ fn made_on(scratch: &Scratch, base: &[&str], output: &str) -> Output {
         "--images-dir",
         "cache",
     ];
-    scratch.command(usual.iter().chain(base).chain(&["--full", output])).output()
+    scratch.command(usual.iter().chain(options)).output()
 }
 
 #[test]
@@ -83,4 +88,24 @@ fn a_live_image_of_the_catalogue_is_chosen_by_version() {
         .failure("there is no list of live images: give one");
     made_on(&scratch, &["--os-image", "4.18", "--os-images", &images, "--arch", "s390x"], "other.iso")
         .failure("s390x");
+}
+
+#[test]
+fn minimal_iso_on_a_base_with_a_wrong_description_gets_a_new_layout() {
+    let scratch = scratch("disconnected");
+    let offset = recipe().master().files["images/pxeboot/initrd.img"].offset;
+    let mut wrong = BASE.clone();
+    wrong[usize::try_from(offset).unwrap() + 200] ^= 1;
+    scratch.write("wrong.iso", &wrong);
+    let (path, url) = ("wrong.iso".to_owned(), format!("file://{}", scratch.path("wrong.iso").display()));
+    let right = ("base.iso".to_owned(), "as the live image describes it");
+    let reason = "the image's description of its minimal form is wrong";
+    for (number, (base, layout)) in [right, (path, reason), (url, reason)].into_iter().enumerate() {
+        let output = format!("{number}.iso");
+        let options = ["--base", &base, "--minimal", &output, "--rootfs-url", ROOTFS];
+        let text = made(&scratch, &options).printed();
+        assert!(text.contains(layout), "{base}: {text}");
+        scratch.kindling(&format!("iso verify {output}")).success();
+    }
+    assert!(scratch.read("1.iso") == scratch.read("2.iso"));
 }
