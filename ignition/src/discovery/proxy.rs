@@ -1,7 +1,9 @@
-//! Proxies between the machine and the world.
+//! The proxies of an infra-env: the rules for valid values, and how the discovery config states them.
 //!
-//! They are wanted in four forms: by Ignition, by the units of the system, by the shells of people who log in, and by the
-//! unit that fetches the root file system of a minimal image. Each form has its own marks.
+//! The config needs four forms: for Ignition, for systemd units, for login shells, and for the unit that fetches the root
+//! file system of a minimal ISO. Each form is quoted in its own way.
+//!
+//! The wrapper in `src/inventory/rules/proxy.rs` turns errors of [`Proxies::parse`] into the messages of the API.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

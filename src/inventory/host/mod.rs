@@ -21,9 +21,9 @@ mod routes;
 mod stage;
 mod status;
 mod steps;
+mod string_enum;
 mod validation;
 mod view;
-mod words;
 
 pub(crate) use cluster::{find_in_cluster, release_hosts};
 pub(crate) use key::HostKey;

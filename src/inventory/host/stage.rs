@@ -9,9 +9,9 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::record::HostRecord;
 use super::status::HostKind;
-use super::words::words;
+use super::string_enum::string_enum;
 
-words! {
+string_enum! {
     /// What a host does in its cluster.
     #[derive(Default)]
     #[schema(as = host_role)]

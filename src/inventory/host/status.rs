@@ -1,9 +1,9 @@
 //! What state a host is in.
 
-use super::words::words;
+use super::string_enum::string_enum;
 use crate::inventory::event::Severity;
 
-words! {
+string_enum! {
     /// What kind of host it is.
     #[derive(Default)]
     #[schema(as = host_kind)]

@@ -7,12 +7,12 @@ use uuid::Uuid;
 
 use super::record::HostRecord;
 use super::status::HostStatus;
-use super::words::words;
+use super::string_enum::string_enum;
 use crate::inventory::Settings;
 use crate::inventory::infra_env::{ImageSource, InfraEnvRecord};
 use crate::inventory::request::request_bodies;
 
-words! {
+string_enum! {
     /// Something that an agent can do.
     #[schema(as = step_type)]
     StepType {

@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 use super::machine::{Machine, Memory};
 use super::record::HostRecord;
 use super::status::MediaStatus;
-use super::words::words;
+use super::string_enum::string_enum;
 use crate::inventory::Settings;
 
-words! {
+string_enum! {
     /// What came out of a validation.
     #[schema(as = validation_status)]
     ValidationStatus {

@@ -1,10 +1,13 @@
-//! Proxies.
+//! The `proxy` of an infra-env in API requests: a wrapper that turns errors into the API's answers.
+//!
+//! The rules (valid URLs, entries of `no_proxy`) are in `ignition/src/discovery/proxy.rs`, which also writes the proxies
+//! into configs. Only what the API alone refuses is here: an entry of `no_proxy` that is given twice.
 
 use ignition::discovery::Proxies;
 
 use crate::api_error::ApiError;
 
-/// Reads proxies; empty texts are none.
+/// Parses the fields of `proxy`. An empty string means that there is no such proxy.
 pub(crate) fn check_proxies(http: &str, https: &str, none_for: &str) -> Result<Proxies, ApiError> {
     let mut seen = std::collections::BTreeSet::new();
     if let Some(twice) = none_for.split(',').find(|entry| !entry.is_empty() && !seen.insert(*entry)) {
