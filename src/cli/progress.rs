@@ -1,4 +1,8 @@
-//! How far live images are: lines in the log, or bars on a terminal.
+//! All progress bars of the command line, and the log lines that replace them if stderr is not a terminal.
+//!
+//! * [`Screen::follow`] shows the base images of a library that are being downloaded or hashed (`serve`,
+//!   `discovery create` and `plan`).
+//! * [`file_bar`] shows one file that is being written (`discovery create` and `apply`).
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
@@ -58,6 +62,23 @@ impl Write for Screen {
 
     fn flush(&mut self) -> io::Result<()> {
         io::stderr().flush()
+    }
+}
+
+/// Returns the bar for a file of `len` bytes that is being written. It is hidden if stderr is not a terminal.
+pub(in crate::cli) fn file_bar(len: u64) -> ProgressBar {
+    if io::stderr().is_terminal() {
+        styled(ProgressBar::new(len), "{bar:30} {bytes}/{total_bytes}, {binary_bytes_per_sec}")
+    } else {
+        ProgressBar::hidden()
+    }
+}
+
+/// Keeps the usual style if the template is invalid.
+fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
     }
 }
 
@@ -131,12 +152,9 @@ impl Bars {
             return;
         };
         let bar = self.bars.entry(image.name.clone()).or_insert_with(|| {
-            let bar = ProgressBar::new(total);
-            if let Ok(style) = ProgressStyle::with_template(
-                "{prefix} {bar:30} {bytes}/{total_bytes} {msg}, {binary_bytes_per_sec}, {eta} left",
-            ) {
-                bar.set_style(style);
-            }
+            let template =
+                "{prefix} {bar:30} {bytes}/{total_bytes} {msg}, {binary_bytes_per_sec}, {eta} left";
+            let bar = styled(ProgressBar::new(total), template);
             bar.set_prefix(image.name.clone());
             bar.set_message(work);
             self.screen.add(bar)

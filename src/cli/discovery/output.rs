@@ -1,7 +1,6 @@
 //! The files that images go into: all of them, or none.
 
 use std::fmt;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,12 +9,12 @@ use clap::Args;
 use ignition::discovery::HttpUrl;
 use ignition::discovery::ipxe::BootFiles;
 use ignition::network::KeyfileCache;
-use indicatif::{ProgressBar, ProgressStyle};
 use isogen::write::{Access, NewFile};
 use isogen::{Digest, Plan, Segment, Way};
 
 use super::named_file;
 use crate::cli::created::Created;
+use crate::cli::progress::file_bar;
 use crate::discovery::{Form, Host, ImageSet};
 
 #[derive(Debug, Args)]
@@ -301,9 +300,9 @@ fn write_one(
     Ok(Written { path, what, len: plan.len(), sha256, layout, access })
 }
 
-/// Writes a plan with its digest being made beside, and a bar where somebody looks.
+/// Writes a plan, computes its digest at the same time, and shows a progress bar on a terminal.
 pub(super) fn write_plan(file: &NewFile, plan: &Plan, digests: Digests) -> Result<Option<Digest>> {
-    let bar = bar(plan.len());
+    let bar = file_bar(plan.len());
     let (written, digest) = std::thread::scope(|scope| {
         let digest = digests.are_of(plan).then(|| scope.spawn(|| plan.sha256()));
         let written = file.write_plan_telling(plan, &mut |len| bar.set_position(len));
@@ -313,16 +312,4 @@ pub(super) fn write_plan(file: &NewFile, plan: &Plan, digests: Digests) -> Resul
     bar.finish_and_clear();
     written?;
     Ok(digest.transpose()?)
-}
-
-fn bar(len: u64) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(len);
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes}, {binary_bytes_per_sec}")
-    {
-        bar.set_style(style);
-    }
-    bar
 }
