@@ -8,7 +8,7 @@ use ignition::discovery::{HttpUrl, ImageReference, ImageType, InfraEnv, InfraEnv
 use ignition::network::{Generation, HostNetwork, KeyfileCache, MacInterface};
 use isogen::initrd::Limits;
 use isogen::{Archive, BaseImage, Encoding, Packed, Plan, Source};
-use kindling::discovery::{Ground, Inputs};
+use kindling::discovery::{BaseContext, Inputs};
 
 const ROOTFS: &str = "http://192.0.2.1/boot-artifacts/rootfs?arch=x86_64&version=418.94.1";
 
@@ -61,13 +61,13 @@ fn a_full_image_has_config_networks_and_arguments() {
     let full = inputs.rendered(ImageType::Full, &networks).unwrap().pack().unwrap();
     let mut made = 0;
     for (recipe, base) in bases() {
-        let plan = full.full_iso(Ground { base: &base, nmstatectl: None }).unwrap();
+        let plan = full.full_iso(BaseContext { base: &base, nmstatectl: None }).unwrap();
         let image = open(&plan);
         assert_eq!(member(&image.archive().unwrap(), "config.ign"), config.as_bytes(), "{recipe:?}");
         assert!(image.kargs().unwrap().current().unwrap().ends_with(" quiet"), "{recipe:?}");
         assert_eq!(
             plan.identity().unwrap(),
-            full.full_iso(Ground { base: &base, nmstatectl: None }).unwrap().identity().unwrap()
+            full.full_iso(BaseContext { base: &base, nmstatectl: None }).unwrap().identity().unwrap()
         );
         made += 1;
     }
@@ -83,7 +83,7 @@ fn a_minimal_image_has_the_networks_in_files_of_their_own() {
     let program = Packed::of_file("/usr/bin/nmstatectl", 0o100_755, b"program", Encoding::Gzip).unwrap();
     let mut made = 0;
     for (recipe, base) in bases().filter(|(recipe, _)| recipe.architecture() == Architecture::X86_64) {
-        let ground = Ground { base: &base, nmstatectl: Some(&program) };
+        let ground = BaseContext { base: &base, nmstatectl: Some(&program) };
         let plan = minimal.minimal_iso(ground, ROOTFS).unwrap();
         let image = open(&plan);
         assert!(image.file("images/pxeboot/rootfs.img").is_err(), "{recipe:?}");
@@ -106,7 +106,7 @@ fn a_minimal_image_without_networks_has_no_more_files() {
     let minimal = inputs.rendered(ImageType::Minimal, &networks).unwrap().pack().unwrap();
     assert!(inputs.initrd(&networks).unwrap().is_empty());
     let (_, base) = bases().find(|(recipe, _)| recipe.architecture() == Architecture::X86_64).unwrap();
-    let plan = minimal.minimal_iso(Ground { base: &base, nmstatectl: None }, ROOTFS).unwrap();
+    let plan = minimal.minimal_iso(BaseContext { base: &base, nmstatectl: None }, ROOTFS).unwrap();
     assert!(open(&plan).file("images/assisted_installer_custom.img").is_err());
 }
 
@@ -117,7 +117,7 @@ fn machines_that_boot_over_the_network_get_all_archives_behind_the_initrd() {
     let minimal = inputs.rendered(ImageType::Minimal, &networks).unwrap().pack().unwrap();
     let program = Packed::of_file("/usr/bin/nmstatectl", 0o100_755, b"program", Encoding::Gzip).unwrap();
     for (recipe, base) in bases() {
-        let ground = Ground { base: &base, nmstatectl: Some(&program) };
+        let ground = BaseContext { base: &base, nmstatectl: Some(&program) };
         let plan = minimal.network_initrd(ground).unwrap();
         let base_len = base.file("images/pxeboot/initrd.img").unwrap().len();
         let bytes = plan.read_all(64 << 20).unwrap();

@@ -8,7 +8,7 @@ use ignition::network::{KeyfileCache, MacAddr, Networks, needs_nmstatectl};
 use isogen::{BaseImage, Packed, Plan};
 use serde::{Deserialize, Serialize};
 
-use super::{DiscoveryError, Ground, Inputs, Packing};
+use super::{BaseContext, DiscoveryError, Inputs, PackedConfig};
 
 /// The form of an image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,17 +35,17 @@ impl fmt::Display for Form {
     }
 }
 
-impl Packing {
+impl PackedConfig {
     /// The image of a form.
     ///
     /// # Errors
     ///
     /// When the base has no place for what there is.
-    pub fn plan(&self, form: &Form, ground: Ground<'_>) -> Result<Plan, DiscoveryError> {
+    pub fn plan(&self, form: &Form, context: BaseContext<'_>) -> Result<Plan, DiscoveryError> {
         match form {
-            Form::Full {} => self.full_iso(ground),
-            Form::Minimal { rootfs_url } => self.minimal_iso(ground, rootfs_url),
-            Form::Initrd {} => self.network_initrd(ground),
+            Form::Full {} => self.full_iso(context),
+            Form::Minimal { rootfs_url } => self.minimal_iso(context, rootfs_url),
+            Form::Initrd {} => self.network_initrd(context),
         }
     }
 }
@@ -129,7 +129,7 @@ impl ImageSet {
     /// # Errors
     ///
     /// When the inputs make no valid config.
-    pub fn packing(&self, form: &Form) -> Result<Packing, DiscoveryError> {
+    pub fn packed(&self, form: &Form) -> Result<PackedConfig, DiscoveryError> {
         let rendered = match form {
             Form::Full {} => self.inputs.rendered(ImageType::Full, &self.networks),
             Form::Minimal { .. } => self.inputs.rendered(ImageType::Minimal, &self.networks),
@@ -147,8 +147,8 @@ impl ImageSet {
     /// When the inputs make no valid config, the base has no place for what there is, or a program that the early boot
     /// needs cannot be taken out of its root file system.
     pub fn plan(&self, form: &Form) -> Result<Plan, DiscoveryError> {
-        let packing = self.packing(form)?;
-        packing.plan(form, self.ground(form, &packing)?)
+        let packed = self.packed(form)?;
+        packed.plan(form, self.context(form, &packed)?)
     }
 
     /// What an image is made on.
@@ -156,11 +156,11 @@ impl ImageSet {
     /// # Errors
     ///
     /// When `nmstatectl` is needed and cannot be taken out of the base.
-    pub fn ground(&self, form: &Form, packing: &Packing) -> Result<Ground<'_>, DiscoveryError> {
+    pub fn context(&self, form: &Form, packed: &PackedConfig) -> Result<BaseContext<'_>, DiscoveryError> {
         let is_needed =
-            *form != Form::Full {} && !packing.network.is_empty() && needs_nmstatectl(&self.inputs.version);
+            *form != Form::Full {} && !packed.network.is_empty() && needs_nmstatectl(&self.inputs.version);
         let nmstatectl = if is_needed { Some(self.nmstatectl()?) } else { None };
-        Ok(Ground { base: &self.base, nmstatectl })
+        Ok(BaseContext { base: &self.base, nmstatectl })
     }
 
     fn nmstatectl(&self) -> Result<&Packed, DiscoveryError> {

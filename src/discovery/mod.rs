@@ -3,7 +3,7 @@
 //! This is where `ignition`, which writes configs, and `isogen`, which puts them into images, meet. [`Inputs`] are the
 //! same whether they come from the inventory, from another service or from files on a laptop.
 
-mod artifact;
+mod build;
 mod draft;
 mod error;
 mod finding;
@@ -12,7 +12,7 @@ mod inputs;
 mod plan_file;
 pub(crate) mod tar;
 
-pub use artifact::{Ground, Packing, Rendered};
+pub use build::{BaseContext, PackedConfig, RenderedConfig};
 pub(crate) use draft::reason;
 pub use draft::{Draft, Host, HostOrigin, Surroundings, Text};
 pub use error::DiscoveryError;

@@ -10,7 +10,7 @@ use ignition::discovery::kernel_arguments::KernelArguments;
 use isogen::{BaseImage, Digest, Packed, Plan};
 use serde::{Deserialize, Serialize};
 
-use super::{DiscoveryError, Form, Ground, Packing};
+use super::{BaseContext, DiscoveryError, Form, PackedConfig};
 
 /// The version of plan files that is written and read.
 const VERSION: u32 = 1;
@@ -122,9 +122,9 @@ impl PlanFile {
     /// # Errors
     ///
     /// When the image cannot be made or read.
-    pub fn of(form: &Form, packing: &Packing, ground: Ground<'_>) -> Result<Self, DiscoveryError> {
-        let plan = packing.plan(form, ground)?;
-        let source = ground.base.source();
+    pub fn of(form: &Form, packed: &PackedConfig, context: BaseContext<'_>) -> Result<Self, DiscoveryError> {
+        let plan = packed.plan(form, context)?;
+        let source = context.base.source();
         // Each takes a processor for as long as it takes to read a gigabyte.
         let (result, base) = std::thread::scope(|scope| {
             let base = scope.spawn(|| source.digest());
@@ -136,10 +136,10 @@ impl PlanFile {
             image: form.clone(),
             base: Stamp { size: source.len(), sha256: base? },
             result: Stamp { size: plan.len(), sha256: result? },
-            config: STANDARD.encode(packing.config.as_bytes()),
-            network: STANDARD.encode(packing.network.as_bytes()),
-            nmstatectl: ground.nmstatectl.is_some(),
-            kernel_arguments: packing.kernel_arguments.clone(),
+            config: STANDARD.encode(packed.config.as_bytes()),
+            network: STANDARD.encode(packed.network.as_bytes()),
+            nmstatectl: context.nmstatectl.is_some(),
+            kernel_arguments: packed.kernel_arguments.clone(),
         })
     }
 
@@ -206,7 +206,7 @@ impl PlanFile {
         if (source.len(), sha256) != (self.base.size, self.base.sha256) {
             return Err(refused(sha256));
         }
-        let packing = Packing {
+        let packed = PackedConfig {
             config: archive("config", &self.config)?,
             network: archive("network", &self.network)?,
             kernel_arguments: self.kernel_arguments.clone(),
@@ -217,7 +217,7 @@ impl PlanFile {
         } else {
             None
         };
-        let plan = packing.plan(&self.image, Ground { base, nmstatectl: nmstatectl.as_ref() })?;
+        let plan = packed.plan(&self.image, BaseContext { base, nmstatectl: nmstatectl.as_ref() })?;
         if plan.len() != self.result.size {
             return Err(self.other_layout());
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use ignition::network::MacAddr;
 use kindling::api_error::ApiError;
-use kindling::discovery::Rendered;
+use kindling::discovery::RenderedConfig;
 use kindling::http::images::{Access, Artifact, Current, Embedded, ImageInputs};
 use kindling::images::CpuArchitecture;
 use kindling::inventory::auth::Policy;
@@ -54,7 +54,7 @@ impl ImageInputs for Gated {
         current: &Current,
         artifact: Artifact,
         machine: Option<MacAddr>,
-    ) -> Result<Rendered, ApiError> {
+    ) -> Result<RenderedConfig, ApiError> {
         self.embedded.rendered(current, artifact, machine).await
     }
 

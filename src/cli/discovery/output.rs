@@ -205,9 +205,9 @@ impl Content {
     fn plan(&self, images: &ImageSet, cache: &KeyfileCache) -> Result<(Plan, Option<Way>)> {
         let base = images.base();
         let of_form = |images: &ImageSet, form: &Form| {
-            let packing = images.packing(form)?;
-            let ground = images.ground(form, &packing)?;
-            anyhow::Ok((packing.plan(form, ground)?, packing.way(form, ground)?))
+            let packed = images.packed(form)?;
+            let context = images.context(form, &packed)?;
+            anyhow::Ok((packed.plan(form, context)?, packed.way(form, context)?))
         };
         let plain = |plan| Ok((plan, None));
         match self {

@@ -60,12 +60,12 @@ impl PlanCommand {
         let form = self.form()?;
         let output = self.output.as_ref().map(|path| NewFile::create(path, Access::Private)).transpose()?;
         let prepared = self.source.prepare()?;
-        let packing = prepared.images.packing(&form)?;
-        let ground = prepared.images.ground(&form, &packing)?;
-        let plan = packing.plan(&form, ground)?;
-        let way = packing.way(&form, ground)?;
+        let packed = prepared.images.packed(&form)?;
+        let context = prepared.images.context(&form, &packed)?;
+        let plan = packed.plan(&form, context)?;
+        let way = packed.way(&form, context)?;
         if let (Some(file), Some(path)) = (output, &self.output) {
-            let text = PlanFile::of(&form, &packing, ground)?.to_json()?;
+            let text = PlanFile::of(&form, &packed, context)?.to_json()?;
             let mut writer = file.file();
             writer.write_all(text.as_bytes()).with_context(|| format!("writing {}", path.display()))?;
             file.commit()?;

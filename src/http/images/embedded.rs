@@ -8,7 +8,7 @@ use ignition::network::MacAddr;
 use super::Artifact;
 use super::inputs::{Access, Current, ImageInputs, Origin};
 use crate::api_error::ApiError;
-use crate::discovery::Rendered;
+use crate::discovery::RenderedConfig;
 use crate::images::CpuArchitecture;
 use crate::inventory::Inventory;
 use crate::inventory::id::InfraEnvId;
@@ -66,7 +66,7 @@ impl ImageInputs for Embedded {
         current: &Current,
         artifact: Artifact,
         machine: Option<MacAddr>,
-    ) -> Result<Rendered, ApiError> {
+    ) -> Result<RenderedConfig, ApiError> {
         let Origin::Record(record) = &current.origin else { return Err(foreign()) };
         self.0.render(Arc::clone(record), artifact.config(), machine).await
     }

@@ -9,7 +9,7 @@ use ignition::network::MacAddr;
 
 use super::Artifact;
 use crate::api_error::ApiError;
-use crate::discovery::Rendered;
+use crate::discovery::RenderedConfig;
 use crate::images::CpuArchitecture;
 use crate::inventory::Secret;
 use crate::inventory::id::InfraEnvId;
@@ -50,7 +50,7 @@ pub enum Origin {
     /// The inventory here.
     Record(Arc<InfraEnvRecord>),
     /// Another service, which has rendered them.
-    Rendered(Arc<Rendered>),
+    Rendered(Arc<RenderedConfig>),
 }
 
 /// What knows of infra-envs: the inventory here, or another service.
@@ -71,7 +71,7 @@ pub trait ImageInputs: fmt::Debug + Send + Sync {
         current: &Current,
         artifact: Artifact,
         machine: Option<MacAddr>,
-    ) -> Result<Rendered, ApiError>;
+    ) -> Result<RenderedConfig, ApiError>;
 
     /// The live image of an infra-env: its version, and the processor. This is asked where they did not come with the rest.
     async fn live_image(

@@ -17,7 +17,7 @@ use super::wanted::{Asked, Wanted};
 use super::watched::watch;
 use super::{Artifact, BootFile, ImageServer, bad_version, no_such_image};
 use crate::api_error::ApiError;
-use crate::discovery::{DiscoveryError, Ground};
+use crate::discovery::{BaseContext, DiscoveryError};
 use crate::http::content::Content;
 use crate::http::zerocopy::BaseFile;
 use crate::images::library::{Base, NotReady};
@@ -160,7 +160,7 @@ impl ImageServer {
                 let (image, file) = (Arc::clone(base.image()), Arc::clone(base.file()));
                 let changed_at = current.changed_at;
                 self.made(base, move || {
-                    let ground = Ground { base: &image, nmstatectl: nmstatectl.as_ref() };
+                    let ground = BaseContext { base: &image, nmstatectl: nmstatectl.as_ref() };
                     let packing = rendered.pack()?;
                     let plan = match artifact {
                         Artifact::FullIso | Artifact::DisconnectedIso => packing.full_iso(ground)?,

@@ -11,7 +11,7 @@ use ignition::network::MacAddr;
 use super::record::InfraEnvRecord;
 use super::rules::refused;
 use crate::api_error::ApiError;
-use crate::discovery::Rendered;
+use crate::discovery::RenderedConfig;
 use crate::images::ImageType;
 use crate::inventory::auth::{AuthKind, Policy, Scope};
 use crate::inventory::id::InfraEnvId;
@@ -109,7 +109,7 @@ impl Inventory {
         record: Arc<InfraEnvRecord>,
         kind: Option<DiscoveryImage>,
         machine: Option<MacAddr>,
-    ) -> Result<Rendered, ApiError> {
+    ) -> Result<RenderedConfig, ApiError> {
         let inventory = self.clone();
         in_background(move |cancel| {
             let mut inputs = record.inputs(inventory.settings())?;

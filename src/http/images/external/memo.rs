@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use super::fingerprint::fingerprint;
 use super::{Access, Condition, Current, Kind, Origin, Told};
 use crate::api_error::ApiError;
-use crate::discovery::Rendered;
+use crate::discovery::RenderedConfig;
 use crate::images::CpuArchitecture;
 use crate::inventory::id::InfraEnvId;
 
@@ -24,7 +24,7 @@ const BESIDE: usize = 1024;
 /// What an image is made of, and what the service has said about it.
 #[derive(Debug)]
 pub(super) struct Memo {
-    rendered: Arc<Rendered>,
+    rendered: Arc<RenderedConfig>,
     revision: Arc<str>,
     live_image: Option<(String, CpuArchitecture)>,
     fingerprint: Digest,
@@ -38,7 +38,7 @@ pub(super) struct Memo {
 impl Memo {
     /// What was made of answers, of which the first one was `told`.
     pub(super) fn new(
-        (rendered, live_image): (Rendered, Option<(String, CpuArchitecture)>),
+        (rendered, live_image): (RenderedConfig, Option<(String, CpuArchitecture)>),
         told: &Told,
         quiet: Duration,
     ) -> Self {
@@ -108,7 +108,7 @@ fn is_settled(told: &Told, quiet: Duration) -> bool {
 }
 
 /// The digest of all that goes into an image: the same in each process.
-fn revision(rendered: &Rendered) -> Arc<str> {
+fn revision(rendered: &RenderedConfig) -> Arc<str> {
     let arguments = serde_json::to_vec(&rendered.kernel_arguments).unwrap_or_default();
     let mut hash = Sha256::new();
     for part in [&rendered.config[..], rendered.network.as_bytes(), &arguments] {
@@ -279,9 +279,13 @@ mod tests {
         }
     }
 
-    fn rendered(config: &str) -> Rendered {
+    fn rendered(config: &str) -> RenderedConfig {
         let kernel_arguments = KernelArguments::default();
-        Rendered { config: Bytes::from(config.to_owned()), network: Packed::default(), kernel_arguments }
+        RenderedConfig {
+            config: Bytes::from(config.to_owned()),
+            network: Packed::default(),
+            kernel_arguments,
+        }
     }
 
     fn memo(config: &str, changed: Option<i64>, asked: Option<i64>) -> Memo {
@@ -338,10 +342,10 @@ mod tests {
         assert_eq!(revision(of("a")), memo("a", None, None).revision);
         assert_ne!(revision(of("a")), revision(of("b")));
         let network = Packed::from_encoded(Bytes::from_static(b"aaaa"));
-        let moved = Rendered { config: Bytes::new(), network, ..of("") };
+        let moved = RenderedConfig { config: Bytes::new(), network, ..of("") };
         assert_ne!(revision(of("aaaa")), revision(moved));
         let kernel_arguments = KernelArguments::parse(r#"[{"value": "quiet"}]"#).unwrap();
-        assert_ne!(revision(of("a")), revision(Rendered { kernel_arguments, ..of("a") }));
+        assert_ne!(revision(of("a")), revision(RenderedConfig { kernel_arguments, ..of("a") }));
     }
 
     #[test]

@@ -45,7 +45,7 @@ use isogen::Packed;
 use super::Artifact;
 use super::inputs::{Access, Current, ImageInputs, Origin};
 use crate::api_error::ApiError;
-use crate::discovery::Rendered;
+use crate::discovery::RenderedConfig;
 use crate::images::CpuArchitecture;
 use crate::inventory::id::InfraEnvId;
 
@@ -137,7 +137,8 @@ impl External {
         let kernel_arguments = kernel_arguments.unwrap_or_default();
         // What the service says of it is of no use where URLs say it.
         let live_image = infra_env.and_then(|infra_env| infra_env.live_image().ok());
-        let memo = Memo::new((Rendered { config, network, kernel_arguments }, live_image), &told, self.quiet);
+        let memo =
+            Memo::new((RenderedConfig { config, network, kernel_arguments }, live_image), &told, self.quiet);
         Ok(Arc::new(memo))
     }
 }
@@ -179,12 +180,12 @@ impl ImageInputs for External {
         current: &Current,
         _artifact: Artifact,
         machine: Option<MacAddr>,
-    ) -> Result<Rendered, ApiError> {
+    ) -> Result<RenderedConfig, ApiError> {
         if machine.is_some() {
             return Err(only_there("images for one machine"));
         }
         match &current.origin {
-            Origin::Rendered(rendered) => Ok(Rendered::clone(rendered)),
+            Origin::Rendered(rendered) => Ok(RenderedConfig::clone(rendered)),
             Origin::Record(_) => Err(ApiError::internal("the infra-env is of an inventory of this process")),
         }
     }

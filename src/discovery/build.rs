@@ -1,4 +1,8 @@
-//! From an infra-env and a base image to the images themselves.
+//! Builds the discovery ISOs and the initrd of an infra-env: from its inputs to a plan over a base image.
+//!
+//! [`Inputs`] become a [`RenderedConfig`] (the files of one kind of image), which is packed into a [`PackedConfig`]
+//! (archives for initrds). That and a [`BaseContext`] give the plan of a full ISO, minimal ISO or initrd. Which URL or
+//! file an image has is not decided here.
 
 use bytes::Bytes;
 use ignition::discovery::ImageType;
@@ -15,18 +19,18 @@ const NMSTATE_IMAGE: &str = "nmstate.img";
 /// Where Ignition looks for its config.
 const CONFIG: &str = "config.ign";
 
-/// What an image is made on.
+/// The base image of a discovery image, with what was extracted from it.
 #[derive(Clone, Copy, Debug)]
-pub struct Ground<'a> {
-    /// The live image.
+pub struct BaseContext<'a> {
+    /// The base image.
     pub base: &'a BaseImage,
-    /// The program `nmstatectl` from its root file system, packed, where its version sets networks up with it.
+    /// The program `nmstatectl` from its root file system, packed, if the initrd of its version needs it.
     pub nmstatectl: Option<&'a Packed>,
 }
 
-/// What of an infra-env goes into one kind of image, as bytes: the same whoever has rendered it.
+/// The config of an infra-env for one kind of image. It is the same whether this service or another one rendered it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Rendered {
+pub struct RenderedConfig {
     /// The Ignition config, as JSON. It holds secrets.
     pub config: Bytes,
     /// The archive for the early boot; may be empty. Only a full ISO does without it.
@@ -35,9 +39,9 @@ pub struct Rendered {
     pub kernel_arguments: KernelArguments,
 }
 
-impl std::fmt::Debug for Rendered {
+impl std::fmt::Debug for RenderedConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Rendered")
+        f.debug_struct("RenderedConfig")
             .field("config_len", &self.config.len())
             .field("network_len", &self.network.len())
             .field("kernel_arguments", &self.kernel_arguments)
@@ -51,7 +55,11 @@ impl Inputs {
     /// # Errors
     ///
     /// When the inputs make no valid config.
-    pub fn rendered(&self, image_type: ImageType, networks: &Networks) -> Result<Rendered, DiscoveryError> {
+    pub fn rendered(
+        &self,
+        image_type: ImageType,
+        networks: &Networks,
+    ) -> Result<RenderedConfig, DiscoveryError> {
         let network = match image_type {
             ImageType::Full => Packed::default(),
             _ => self.initrd(networks)?,
@@ -69,7 +77,7 @@ impl Inputs {
         &self,
         image_type: ImageType,
         networks: &Networks,
-    ) -> Result<Rendered, DiscoveryError> {
+    ) -> Result<RenderedConfig, DiscoveryError> {
         self.rendered_with(self.initrd(networks)?, image_type, networks)
     }
 
@@ -78,30 +86,30 @@ impl Inputs {
         network: Packed,
         image_type: ImageType,
         networks: &Networks,
-    ) -> Result<Rendered, DiscoveryError> {
+    ) -> Result<RenderedConfig, DiscoveryError> {
         let config = self.config(image_type, networks)?.config.to_json().into();
-        Ok(Rendered { config, network, kernel_arguments: self.kernel_arguments.clone() })
+        Ok(RenderedConfig { config, network, kernel_arguments: self.kernel_arguments.clone() })
     }
 }
 
-impl Rendered {
+impl RenderedConfig {
     /// The same, packed.
     ///
     /// # Errors
     ///
     /// When the config cannot be packed.
-    pub fn pack(&self) -> Result<Packing, DiscoveryError> {
+    pub fn pack(&self) -> Result<PackedConfig, DiscoveryError> {
         /// Configs hold secrets.
         const PRIVATE: u32 = 0o100_600;
         let config = Packed::of_file(CONFIG, PRIVATE, &self.config, Encoding::Gzip)?;
         let (network, kernel_arguments) = (self.network.clone(), self.kernel_arguments.clone());
-        Ok(Packing { config, network, kernel_arguments })
+        Ok(PackedConfig { config, network, kernel_arguments })
     }
 }
 
-/// What of an infra-env goes into one kind of image, as archives: on one live image, they always make the same bytes.
+/// A [`RenderedConfig`] as archives. With the same base image, they always make the same bytes.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Packing {
+pub struct PackedConfig {
     /// The archive with the Ignition config. It holds secrets.
     pub config: Packed,
     /// The archive for the early boot; may be empty.
@@ -110,9 +118,9 @@ pub struct Packing {
     pub kernel_arguments: KernelArguments,
 }
 
-impl std::fmt::Debug for Packing {
+impl std::fmt::Debug for PackedConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Packing")
+        f.debug_struct("PackedConfig")
             .field("config_len", &self.config.len())
             .field("network_len", &self.network.len())
             .field("kernel_arguments", &self.kernel_arguments)
@@ -120,14 +128,14 @@ impl std::fmt::Debug for Packing {
     }
 }
 
-impl Packing {
+impl PackedConfig {
     /// The full ISO: the live image with the config and the kernel arguments.
     ///
     /// # Errors
     ///
     /// When the base has no place for what there is.
-    pub fn full_iso(&self, ground: Ground<'_>) -> Result<Plan, DiscoveryError> {
-        Ok(ground.base.plan(&self.edits())?)
+    pub fn full_iso(&self, context: BaseContext<'_>) -> Result<Plan, DiscoveryError> {
+        Ok(context.base.plan(&self.edits())?)
     }
 
     /// The minimal ISO, which fetches its root file system from a URL.
@@ -135,8 +143,8 @@ impl Packing {
     /// # Errors
     ///
     /// When the base has no place for what there is.
-    pub fn minimal_iso(&self, ground: Ground<'_>, rootfs_url: &str) -> Result<Plan, DiscoveryError> {
-        Ok(ground.base.plan(&self.minimal_edits(ground, rootfs_url))?)
+    pub fn minimal_iso(&self, context: BaseContext<'_>, rootfs_url: &str) -> Result<Plan, DiscoveryError> {
+        Ok(context.base.plan(&self.minimal_edits(context, rootfs_url))?)
     }
 
     /// The initrd of a machine that boots over the network: that of the live image, with the config, the networks and the
@@ -145,13 +153,13 @@ impl Packing {
     /// # Errors
     ///
     /// When the base has no initrd.
-    pub fn network_initrd(&self, ground: Ground<'_>) -> Result<Plan, DiscoveryError> {
+    pub fn network_initrd(&self, context: BaseContext<'_>) -> Result<Plan, DiscoveryError> {
         let mut archives = vec![self.config.clone()];
         if !self.network.is_empty() {
             archives.push(self.network.clone());
-            archives.extend(ground.nmstatectl.cloned());
+            archives.extend(context.nmstatectl.cloned());
         }
-        Ok(ground.base.initrd(archives)?)
+        Ok(context.base.initrd(archives)?)
     }
 
     /// Which way the full or minimal ISO is laid out; nothing for what is no ISO.
@@ -159,20 +167,20 @@ impl Packing {
     /// # Errors
     ///
     /// When the base has no place for what there is.
-    pub fn way(&self, form: &Form, ground: Ground<'_>) -> Result<Option<Way>, DiscoveryError> {
+    pub fn way(&self, form: &Form, context: BaseContext<'_>) -> Result<Option<Way>, DiscoveryError> {
         let edits = match form {
             Form::Full {} => self.edits(),
-            Form::Minimal { rootfs_url } => self.minimal_edits(ground, rootfs_url),
+            Form::Minimal { rootfs_url } => self.minimal_edits(context, rootfs_url),
             Form::Initrd {} => return Ok(None),
         };
-        Ok(Some(ground.base.way(&edits)?))
+        Ok(Some(context.base.way(&edits)?))
     }
 
-    fn minimal_edits(&self, ground: Ground<'_>, rootfs_url: &str) -> Edits {
+    fn minimal_edits(&self, context: BaseContext<'_>, rootfs_url: &str) -> Edits {
         let mut edits = self.edits().minimal(Some(rootfs_url));
         if !self.network.is_empty() {
             edits = edits.initrd_image(NETWORK_IMAGE, &self.network);
-            if let Some(program) = ground.nmstatectl {
+            if let Some(program) = context.nmstatectl {
                 edits = edits.initrd_image(NMSTATE_IMAGE, program);
             }
         }
