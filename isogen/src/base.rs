@@ -9,15 +9,17 @@ use serde::Serialize;
 use crate::areas::{Features, IgnitionArea, SystemAreaHeaders, read_kargs};
 use crate::edits::Edits;
 use crate::eltorito::{BootCatalog, Platform};
+use crate::error::{Error, Result};
+use crate::extent::Extent;
 use crate::initrd::{Archive, ArchiveError, Limits};
 use crate::kargs::{KargsAreas, KargsEdit};
 use crate::miniso::MinimalDescription;
 use crate::partitions::PartitionTables;
 use crate::plan::{Patch, Plan, Segment};
 use crate::pxe::DIRECTORY as PXE_DIRECTORY;
+use crate::source::Source;
 use crate::volume::{Entry, Volume};
 use crate::write::EDIT_MARKER;
-use crate::{Error, Extent, Result, Source};
 
 /// The machine that an image is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -273,7 +275,7 @@ impl BaseImage {
         }
         if edits.kargs.is_some() || edits.minimal.is_some() {
             match self.require_kargs()?.patches(&self.edited_kargs(edits)?) {
-                Err(Error::Kargs { reason: crate::KargsError::TooLarge { .. }, .. }) => {
+                Err(Error::Kargs { reason: crate::error::KargsError::TooLarge { .. }, .. }) => {
                     return Ok(Way::Relayout("the kernel arguments are longer than their areas"));
                 }
                 fitting => drop(fitting?),

@@ -22,11 +22,12 @@ use crate::base::BaseImage;
 use crate::bytes_at::array;
 use crate::digest::Digest;
 use crate::edits::Edits;
+use crate::error::{Error, Result};
 use crate::extent::{Extent, Sector};
 use crate::kargs::{KargsEdit, KargsOperations};
 use crate::plan::{Patch, Plan, Segment};
 pub(crate) use crate::pxe::ROOTFS;
-use crate::{Error, Result, Source};
+use crate::source::Source;
 
 pub(crate) const PATH: &str = "coreos/miniso.dat";
 const MAGIC: &[u8] = b"MINISO\0\0";

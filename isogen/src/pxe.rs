@@ -5,10 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::base::BaseImage;
+use crate::error::{Error, Result};
 use crate::extent::Extent;
 use crate::initrd::{Packed, newc};
 use crate::plan::{Plan, Segment};
-use crate::{Error, Result};
 
 /// The folder of the artifacts.
 pub(crate) const DIRECTORY: &str = "images/pxeboot";

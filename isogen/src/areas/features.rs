@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{FEATURES, describe};
+use crate::error::Result;
+use crate::source::Source;
 use crate::volume::Volume;
-use crate::{Result, Source};
 
 /// Features of a live system. What is not named is not understood.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,7 +9,9 @@
 //! guess at: those have no areas.
 
 use crate::bytes_at::{array, u64_le};
-use crate::{Extent, Result, Source};
+use crate::error::Result;
+use crate::extent::Extent;
+use crate::source::Source;
 
 const KARGS_AT: u64 = 32_672;
 const HEADERS_LEN: u64 = 96;

@@ -3,8 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::{IGNITION_FILE, IGNITION_INFO, SystemAreaHeaders, bad_description, describe, described_file};
+use crate::error::Result;
+use crate::extent::Extent;
+use crate::source::Source;
 use crate::volume::Volume;
-use crate::{Extent, Result, Source};
 
 /// `coreos/igninfo.json`.
 #[derive(Deserialize)]

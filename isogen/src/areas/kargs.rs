@@ -4,9 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::header::KargsHeader;
 use super::{KARGS_INFO, SystemAreaHeaders, bad_description, describe, described_file, marker};
+use crate::error::Result;
+use crate::extent::Extent;
 use crate::kargs::{KargsArea, KargsAreas, KargsOrigin};
+use crate::source::Source;
 use crate::volume::Volume;
-use crate::{Extent, Result, Source};
 
 /// Largest area. A kernel takes command lines of 2 KiB at the most on most machines.
 const MAX_AREA_LEN: u64 = 2048;

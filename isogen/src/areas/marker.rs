@@ -8,9 +8,11 @@
 //! An image found this way does not record its default arguments.
 
 use super::kargs::collect;
+use crate::error::Result;
+use crate::extent::Extent;
 use crate::kargs::{KargsArea, KargsAreas, KargsOrigin};
+use crate::source::Source;
 use crate::volume::{Kind, Volume};
-use crate::{Extent, Result, Source};
 
 const MARKER: &[u8] = b"# COREOS_KARG_EMBED_AREA";
 /// Largest config that is searched. Real ones have two or three KiB.

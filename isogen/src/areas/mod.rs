@@ -11,8 +11,9 @@ mod marker;
 
 use serde::de::DeserializeOwned;
 
+use crate::error::{Error, Result};
+use crate::source::Source;
 use crate::volume::{Entry, Volume};
-use crate::{Error, Result, Source};
 
 pub use features::Features;
 pub use header::SystemAreaHeaders;

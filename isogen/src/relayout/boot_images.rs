@@ -7,11 +7,11 @@ use super::{Contents, patch};
 use crate::base::BaseImage;
 use crate::bytes_at::u32_le;
 use crate::eltorito::{BootEntry, Platform};
+use crate::error::{Error, Result};
 use crate::extent::{Extent, SECTOR_SIZE, Sector};
 use crate::partitions::DISK_SECTOR_SIZE;
 use crate::plan::{Patch, Plan};
 use crate::volume::EntryId;
-use crate::{Error, Result};
 
 /// Where isolinux' boot info table is in its file, and how long it is.
 const INFO_TABLE_AT: u64 = 8;

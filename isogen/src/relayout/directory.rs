@@ -10,13 +10,13 @@ use super::placement::{NewFile, Place, Placement};
 use super::{both_endian, patch, zeros};
 use crate::base::BaseImage;
 use crate::bytes_at::{u32_be, u32_le};
+use crate::error::{Error, Result};
 use crate::extent::{Extent, SECTOR_SIZE, Sector};
 use crate::plan::Patch;
 use crate::volume::{
     Entry, EntryId, Kind, MAX_DIRECTORY_LEN, MAX_PATH_TABLE_LEN, Record, Tree, VolumeDescriptor,
     decode_iso_name,
 };
-use crate::{Error, Result};
 
 /// Offset of the length of a path table in a volume descriptor.
 const PATH_TABLE_LEN_AT: u64 = 132;

@@ -12,12 +12,12 @@ use crate::areas::{IGNITION_INFO, IgnitionArea, KARGS_INFO, KargsDescription};
 use crate::base::{Architecture, BaseImage};
 use crate::bytes_at::u64_be;
 use crate::edits::Edits;
+use crate::error::{Error, Result};
 use crate::extent::Extent;
 use crate::initrd::Packed;
 use crate::kargs::{KargsArea, KargsAreas};
 use crate::miniso::{self, ROOTFS};
 use crate::plan::{Patch, Plan, Segment};
-use crate::{Error, Result};
 
 /// The longest area that tools accept.
 const MAX_KARGS_AREA: usize = 2048;

@@ -3,8 +3,8 @@
 //! It stands in the field of the primary volume descriptor that the format leaves to applications, where builders leave
 //! blanks. What another program wrote there stays.
 
-use crate::Result;
 use crate::base::BaseImage;
+use crate::error::Result;
 use crate::extent::Extent;
 use crate::plan::Patch;
 

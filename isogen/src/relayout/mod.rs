@@ -39,9 +39,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::base::BaseImage;
+use crate::error::{Error, Result};
 use crate::extent::{Extent, SECTOR_SIZE, Sector};
 use crate::plan::{Patch, Plan, Segment};
-use crate::{Error, Result};
 
 use placement::Placement;
 

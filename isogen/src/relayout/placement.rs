@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::{Contents, FileOperations, PADDING_SECTORS, sector, sectors};
 use crate::base::BaseImage;
+use crate::error::{Error, Result};
 use crate::extent::{Extent, SECTOR_SIZE, Sector};
 use crate::plan::{Plan, Segment};
 use crate::volume::{Entry, EntryId, Kind, Tree};
-use crate::{Error, Result};
 
 /// A file that is not in the base in this form.
 #[derive(Debug)]

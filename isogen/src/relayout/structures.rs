@@ -4,8 +4,8 @@ use super::boot_images::BootImages;
 use super::partitions;
 use super::placement::Placement;
 use super::{KargsPlaces, both_endian, patch, sector, zeros};
-use crate::Result;
 use crate::base::BaseImage;
+use crate::error::Result;
 use crate::extent::{Extent, SECTOR_SIZE, Sector};
 use crate::plan::{Patch, Plan, Segment};
 

@@ -20,10 +20,10 @@ use self::erofs::Erofs;
 use self::squashfs::Squashfs;
 use self::window::Window;
 use crate::base::BaseImage;
+use crate::error::{Error, Result};
 use crate::extent::Extent;
 use crate::initrd::{ArchiveError, Encoding, Packed, newc};
 use crate::plan::Plan;
-use crate::{Error, Result};
 
 /// Where the program is in a running system, and in the initrd.
 pub const NMSTATECTL: &str = "/usr/bin/nmstatectl";

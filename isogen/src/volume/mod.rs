@@ -20,8 +20,9 @@ pub use record::{Record, decode_iso_name};
 pub(crate) use tree::MAX_DIRECTORY_LEN;
 pub use tree::{Directory, Entry, EntryId, Kind, Tree};
 
-use crate::extent::{SECTOR_SIZE, Sector};
-use crate::{Error, Extent, Result, Source};
+use crate::error::{Error, Result};
+use crate::extent::{Extent, SECTOR_SIZE, Sector};
+use crate::source::Source;
 
 /// Something odd that does not stop a reader.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]

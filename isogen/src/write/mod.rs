@@ -102,7 +102,7 @@ fn send(output: BorrowedFd<'_>, base: BorrowedFd<'_>, extent: Extent) -> io::Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Source;
+    use crate::source::Source;
 
     #[test]
     fn sending_gives_the_bytes_of_the_plan() {

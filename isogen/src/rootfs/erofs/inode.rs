@@ -1,8 +1,8 @@
 //! Inodes of EROFS: 32 bytes, or 64 for files that need wider fields.
 
 use super::{Erofs, INODE_SLOT, Kind};
-use crate::Result;
 use crate::bytes_at::{u16_le, u32_le, u64_le};
+use crate::error::Result;
 
 const SHORT_LEN: usize = 32;
 const LONG_LEN: usize = 64;

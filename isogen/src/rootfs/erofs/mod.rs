@@ -19,7 +19,8 @@ use super::codec::Codec;
 use super::window::Window;
 use super::{Entry, FileSystem, Kind, MAX_FILE_LEN, MAX_LISTING_LEN};
 use crate::bytes_at::{u16_le, u32_le, u64_le};
-use crate::{Error, Extent, Result};
+use crate::error::{Error, Result};
+use crate::extent::Extent;
 
 const SUPERBLOCK: u64 = 1024;
 const SUPERBLOCK_LEN: usize = 128;
