@@ -43,9 +43,9 @@ pub struct KargsAreas {
     pub(crate) file: String,
     /// Whether an edit in place was not completed, so that nobody knows what the areas hold.
     pub(crate) interrupted: bool,
-    pub(crate) areas: Vec<KargsArea>,
-    pub(crate) default: Option<String>,
-    pub(crate) origin: KargsOrigin,
+    areas: Vec<KargsArea>,
+    default: Option<String>,
+    origin: KargsOrigin,
 }
 
 impl KargsArea {
@@ -93,6 +93,25 @@ impl KargsArea {
 }
 
 impl KargsAreas {
+    /// Sorts areas by offset. Returns the reason as an error if no area is given or two share bytes.
+    pub(crate) fn new(
+        source: &Source,
+        mut areas: Vec<KargsArea>,
+        default: Option<String>,
+        origin: KargsOrigin,
+    ) -> Result<Self, String> {
+        areas.sort_by_key(|area| area.extent);
+        // The same area named twice is one area.
+        areas.dedup_by(|a, b| a.extent == b.extent && a.pad == b.pad && a.end == b.end);
+        if areas.is_empty() {
+            return Err("it names no areas".into());
+        }
+        if let Some([a, b]) = areas.array_windows().find(|[a, b]| a.extent.overlaps(b.extent)) {
+            return Err(format!("the areas {} and {} overlap", a.extent, b.extent));
+        }
+        Ok(Self { file: source.name().to_owned(), interrupted: false, areas, default, origin })
+    }
+
     /// The areas, in the order of the image.
     #[must_use]
     pub fn areas(&self) -> &[KargsArea] {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{FEATURES, describe};
+use super::description::{self, FEATURES};
 use crate::error::Result;
 use crate::source::Source;
 use crate::volume::Volume;
@@ -35,6 +35,6 @@ impl Features {
     }
 
     pub(crate) fn read(source: &Source, volume: &Volume) -> Result<Self> {
-        Ok(describe(source, volume, FEATURES)?.unwrap_or_default())
+        Ok(description::read(source, volume, FEATURES)?.unwrap_or_default())
     }
 }

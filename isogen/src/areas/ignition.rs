@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{IGNITION_FILE, IGNITION_INFO, SystemAreaHeaders, bad_description, describe, described_file};
+use super::description::{self, IGNITION_FILE, IGNITION_INFO};
+use super::header::SystemAreaHeaders;
 use crate::error::Result;
 use crate::extent::Extent;
 use crate::source::Source;
@@ -46,8 +47,8 @@ impl IgnitionArea {
         volume: &Volume,
         headers: &SystemAreaHeaders,
     ) -> Result<Option<Self>> {
-        if let Some(description) = describe::<IgnitionDescription>(source, volume, IGNITION_INFO)? {
-            return Self::described(source, volume, &description).map(Some);
+        if let Some(found) = description::read::<IgnitionDescription>(source, volume, IGNITION_INFO)? {
+            return Self::described(source, volume, &found).map(Some);
         }
         if let Some(entry) = volume.file(IGNITION_FILE) {
             return Ok(Some(Self { extent: entry.extent, origin: IgnitionOrigin::File }));
@@ -55,19 +56,19 @@ impl IgnitionArea {
         Ok(headers.ignition.map(|extent| Self { extent, origin: IgnitionOrigin::Header }))
     }
 
-    fn described(source: &Source, volume: &Volume, description: &IgnitionDescription) -> Result<Self> {
-        let file = described_file(source, volume, IGNITION_INFO, &description.file)?.extent;
-        let len = description.length.or_else(|| file.len().checked_sub(description.offset));
-        let extent = len.and_then(|len| file.part(Extent::new(description.offset, len)?));
+    fn described(source: &Source, volume: &Volume, area: &IgnitionDescription) -> Result<Self> {
+        let file = description::named_file(source, volume, IGNITION_INFO, &area.file)?.extent;
+        let len = area.length.or_else(|| file.len().checked_sub(area.offset));
+        let extent = len.and_then(|len| file.part(Extent::new(area.offset, len)?));
         let extent = extent.ok_or_else(|| {
-            let length = description.length.map_or("none".to_owned(), |length| length.to_string());
+            let length = area.length.map_or("none".to_owned(), |length| length.to_string());
             let reason = format!(
                 "offset {} and length {length} do not lie within the {} bytes of {}",
-                description.offset,
+                area.offset,
                 file.len(),
-                description.file
+                area.file
             );
-            bad_description(source, IGNITION_INFO, reason)
+            description::invalid(source, IGNITION_INFO, reason)
         })?;
         Ok(Self { extent, origin: IgnitionOrigin::Description })
     }

@@ -7,7 +7,6 @@
 //!
 //! An image found this way does not record its default arguments.
 
-use super::kargs::collect;
 use crate::error::Result;
 use crate::extent::Extent;
 use crate::kargs::{KargsArea, KargsAreas, KargsOrigin};
@@ -36,7 +35,7 @@ pub(super) fn search(source: &Source, volume: &Volume) -> Result<Option<KargsAre
         }
     }
     let alike = areas.array_windows().all(|[a, b]| a.extent.len() == b.extent.len());
-    Ok(if alike { collect(source, areas, None, KargsOrigin::Marker).ok() } else { None })
+    Ok(if alike { KargsAreas::new(source, areas, None, KargsOrigin::Marker).ok() } else { None })
 }
 
 /// The area of a config: from the first argument up to the last `#` before the marker, which stays outside.

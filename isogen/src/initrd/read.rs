@@ -4,7 +4,9 @@ use std::io::{self, BufRead, Read};
 
 use bytes::Bytes;
 
-use super::{Archive, ArchiveError, newc};
+use super::archive::Archive;
+use super::error::ArchiveError;
+use super::newc;
 use crate::bytes_at::zeros_at_start;
 
 /// What a reader is ready to spend on one run of archives, all of them together. Compressed archives can grow a

@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use super::Finding;
+use super::finding::Finding;
 use crate::bytes_at::{u16_be, u16_le, u32_be, u32_le};
 use crate::error::Result;
 use crate::extent::{Extent, Sector};

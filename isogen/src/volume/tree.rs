@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::descriptor::VolumeDescriptor;
+use super::finding::Finding;
 use super::record::{Record, decode_iso_name, decode_joliet_name};
-use super::{Finding, VolumeDescriptor, rockridge};
+use super::rockridge;
 use crate::error::Result;
 use crate::extent::{Extent, SECTOR_SIZE, Sector};
 use crate::source::Source;
