@@ -1,25 +1,25 @@
 //! A live image, opened: the table from which every plan is made.
 
-use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 
 use crate::areas::{Features, IgnitionArea, SystemAreaHeaders, read_kargs};
-use crate::edits::Edits;
 use crate::eltorito::{BootCatalog, Platform};
 use crate::error::{Error, Result};
 use crate::extent::Extent;
 use crate::initrd::{Archive, ArchiveError, Limits};
-use crate::kargs::{KargsAreas, KargsEdit};
-use crate::miniso::MinimalDescription;
+use crate::kargs::KargsAreas;
+use crate::miniso::{self, MinimalDescription};
 use crate::partitions::PartitionTables;
-use crate::plan::{Patch, Plan, Segment};
-use crate::pxe::DIRECTORY as PXE_DIRECTORY;
+use crate::plan::{Plan, Segment};
 use crate::source::Source;
-use crate::volume::{Entry, Volume};
+use crate::volume::{Entry, Kind, Volume};
 use crate::write::EDIT_MARKER;
+
+/// The directory of the PXE files.
+pub(crate) const PXE_DIRECTORY: &str = "images/pxeboot";
 
 /// The machine that an image is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -37,27 +37,6 @@ pub enum Architecture {
     S390x,
 }
 
-/// How a changed image is laid out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
-    /// As the base: all changes are in its embed areas.
-    InPlace,
-    /// As the image describes its minimal form.
-    Described,
-    /// Anew, for this reason.
-    Relayout(&'static str),
-}
-
-impl fmt::Display for Way {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::InPlace => f.write_str("in place"),
-            Self::Described => f.write_str("as the live image describes it"),
-            Self::Relayout(reason) => write!(f, "laid out anew: {reason}"),
-        }
-    }
-}
-
 /// An opened CoreOS live image. Immutable; everything that plans rely on has been read and checked.
 #[derive(Debug)]
 pub struct BaseImage {
@@ -70,7 +49,7 @@ pub struct BaseImage {
     kargs: Option<KargsAreas>,
     features: Features,
     /// Unpacked when it is first asked for: about a megabyte, which all plans share.
-    pub(crate) minimal: OnceLock<Arc<MinimalDescription>>,
+    minimal: OnceLock<Arc<MinimalDescription>>,
     /// Whether an edit in place was begun and not completed.
     interrupted: bool,
 }
@@ -100,7 +79,8 @@ impl BaseImage {
         if ignition.is_none() && volume.tree().find(PXE_DIRECTORY).is_none() {
             return Err(not_core_os(&source, &volume, PXE_DIRECTORY));
         }
-        let interrupted = ignition.map(|area| is_interrupted(&source, area)).transpose()?.unwrap_or_default();
+        let interrupted =
+            ignition.map(|area| has_edit_marker(&source, area)).transpose()?.unwrap_or_default();
         if let Some(kargs) = &mut kargs {
             kargs.interrupted = interrupted;
         }
@@ -243,106 +223,71 @@ impl BaseImage {
         Ok(Plan::of(Arc::clone(&self.source), [Segment::Base(extent)]))
     }
 
-    /// The image with changes: [in place](Self::plan_in_place) where they fit into its embed areas, the minimal form
-    /// after its description where there is one, else [laid out anew](crate::relayout).
+    /// Returns the path of the file that contains an extent.
+    #[must_use]
+    pub fn file_at(&self, extent: Extent) -> Option<String> {
+        let tree = self.volume().tree();
+        let holds = |entry: &Entry| entry.kind == Kind::File && entry.extent.contains(extent);
+        tree.entries().find(|(_, entry)| holds(entry)).map(|(id, _)| tree.path(id))
+    }
+
+    /// Returns the paths of the files that overlap an extent, in the order of the image.
+    #[must_use]
+    pub fn files_in(&self, extent: Extent) -> Vec<String> {
+        let tree = self.volume().tree();
+        let overlaps = |entry: &Entry| entry.kind == Kind::File && entry.extent.overlaps(extent);
+        let mut found: Vec<_> = tree.entries().filter(|(_, entry)| overlaps(entry)).collect();
+        found.sort_by_key(|(_, entry)| entry.extent.offset());
+        found.into_iter().map(|(id, _)| tree.path(id)).collect()
+    }
+
+    /// Returns the path of the file that contains an extent, and the offset of the extent in it.
+    pub(crate) fn file_around(&self, extent: Extent) -> Option<(String, u64)> {
+        let path = self.file_at(extent)?;
+        let offset = extent.offset().checked_sub(self.require_file(&path).ok()?.extent.offset())?;
+        Some((path, offset))
+    }
+
+    /// Returns the description of this image's minimal ISO. It is read on the first call.
     ///
     /// # Errors
     ///
-    /// Fails where a change is refused or the image has no area for it.
-    pub fn plan(&self, edits: &Edits) -> Result<Plan> {
-        match self.way(edits)? {
-            Way::InPlace => self.plan_in_place(edits),
-            Way::Described => self.plan_described(edits),
-            Way::Relayout(reason) => self.plan_relayout(edits, reason),
+    /// Returns an error if the image has no valid description.
+    pub fn minimal_description(&self) -> Result<Arc<MinimalDescription>> {
+        if let Some(description) = self.minimal.get() {
+            return Ok(Arc::clone(description));
         }
+        let read = Arc::new(self.read_minimal_description()?);
+        Ok(Arc::clone(self.minimal.get_or_init(|| read)))
     }
 
-    /// Which way [`plan`](Self::plan) takes for some edits, and why.
+    fn read_minimal_description(&self) -> Result<MinimalDescription> {
+        let missing = || Error::NoMinimal { file: self.source().name().to_owned() };
+        let extent = self.volume().file(miniso::PATH).ok_or_else(missing)?.extent;
+        if extent.len() > miniso::MAX_LEN {
+            let expected = format!("at most {} bytes", miniso::MAX_LEN);
+            return Err(self.source().malformed(extent.offset(), "miniso.dat", expected, extent.len()));
+        }
+        MinimalDescription::parse(self.source(), extent.offset(), &self.source().read_extent(extent)?)
+    }
+
+    /// Compares the SHA-256 of the minimal ISO with the recorded one. They differ if a file that both images share was
+    /// changed. Reads about a hundred megabytes.
     ///
     /// # Errors
     ///
-    /// Fails where a change is refused or the image has no area for it.
-    pub fn way(&self, edits: &Edits) -> Result<Way> {
-        if !edits.images.is_empty() {
-            return Ok(Way::Relayout("an initrd image is added"));
-        }
-        self.check_complete(edits)?;
-        match edits.archive.as_ref().map(|archive| self.archive_patches(archive)).transpose() {
-            Err(Error::ArchiveTooLarge { .. }) => {
-                return Ok(Way::Relayout("the archive is larger than its area"));
-            }
-            fitting => drop(fitting?),
-        }
-        if edits.kargs.is_some() || edits.minimal.is_some() {
-            match self.require_kargs()?.patches(&self.edited_kargs(edits)?) {
-                Err(Error::Kargs { reason: crate::error::KargsError::TooLarge { .. }, .. }) => {
-                    return Ok(Way::Relayout("the kernel arguments are longer than their areas"));
-                }
-                fitting => drop(fitting?),
-            }
-        }
-        match &edits.minimal {
-            None => Ok(Way::InPlace),
-            Some(_) if self.volume().file(crate::miniso::PATH).is_some() => Ok(Way::Described),
-            Some(_) => Ok(Way::Relayout("the image does not describe its minimal form")),
-        }
+    /// Returns an error if the digests differ, or if the image has no valid description.
+    pub fn verify_minimal(&self) -> Result<()> {
+        self.minimal_description()?.verify(self.source())
     }
 
-    /// The minimal form after `miniso.dat`, with the other edits in its areas.
-    fn plan_described(&self, edits: &Edits) -> Result<Plan> {
-        let minimal = self.minimal(None)?;
-        let kargs = KargsEdit::Set(self.edited_kargs(edits)?);
-        let edits = Edits { minimal: None, kargs: Some(kargs), ..edits.clone() };
-        let image =
-            Self::from_source(Source::new(self.source().name().to_owned(), minimal.len(), minimal.clone()))?;
-        Ok(image.plan(&edits)?.resolved(&minimal))
-    }
-
-    /// The image with changes, all of them within its embed areas.
-    ///
-    /// # Errors
-    ///
-    /// Fails where a change does not fit, is refused, or the image has no area for it.
-    pub fn plan_in_place(&self, edits: &Edits) -> Result<Plan> {
-        self.check_complete(edits)?;
-        let mut patches = Vec::new();
-        if let Some(archive) = &edits.archive {
-            patches.extend(self.archive_patches(archive)?);
-        }
-        if let Some(edit) = &edits.kargs {
-            let kargs = self.require_kargs()?;
-            patches.extend(kargs.patches(&kargs.edited(edit)?)?);
-        }
-        Plan::whole(Arc::clone(&self.source)).patched(patches)
-    }
-
-    /// After an edit in place that was interrupted, only edits that replace all of its places make an image whole.
-    pub(crate) fn check_complete(&self, edits: &Edits) -> Result<()> {
-        let kargs =
-            matches!(&edits.kargs, Some(KargsEdit::Set(_) | KargsEdit::Reset | KargsEdit::Default(_)));
-        let whole = edits.archive.is_some() && (kargs || self.kargs.is_none());
-        if self.interrupted && !whole { Err(self.interrupted_error()) } else { Ok(()) }
-    }
-
-    fn interrupted_error(&self) -> Error {
+    pub(crate) fn interrupted_error(&self) -> Error {
         Error::Interrupted { file: self.source.name().to_owned() }
     }
 
-    pub(crate) fn archive_patches(&self, archive: &bytes::Bytes) -> Result<[Patch; 2]> {
-        let area = self.require_ignition_area()?.extent;
-        let len = archive.len() as u64;
-        let Some(rest) = area.len().checked_sub(len) else {
-            return Err(Error::ArchiveTooLarge {
-                file: self.source.name().to_owned(),
-                len,
-                capacity: area.len(),
-            });
-        };
-        // Zeros to the end of the area: a longer archive of before must not show behind a shorter one.
-        Ok([
-            Patch { offset: area.offset(), segment: Segment::Bytes(archive.clone()) },
-            Patch { offset: area.offset() + len, segment: Segment::Zero(rest) },
-        ])
+    /// Returns `true` if an in-place edit was started but not completed.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupted
     }
 
     /// Makes sure that the image holds no customisations: an empty Ignition area and its default kernel arguments.
@@ -368,7 +313,7 @@ fn not_core_os(source: &Source, volume: &Volume, missing: &'static str) -> Error
 }
 
 /// Tells whether an area begins with the marker of an edit that was not completed.
-fn is_interrupted(source: &Source, area: IgnitionArea) -> Result<bool> {
+fn has_edit_marker(source: &Source, area: IgnitionArea) -> Result<bool> {
     let start = Extent::new(area.extent.offset(), area.extent.len().min(EDIT_MARKER.len() as u64));
     Ok(start.map(|start| source.read_extent(start)).transpose()?.is_some_and(|start| start == EDIT_MARKER))
 }

@@ -13,7 +13,7 @@ use crate::initrd::{Archive, IGNITION_CONFIG};
 use crate::kargs::{KargsArea, KargsAreas, KargsOrigin};
 use crate::partitions::PartitionTables;
 use crate::plan::{Plan, Segment};
-use crate::volume::{Entry, EntryId, Finding, Kind};
+use crate::volume::{EntryId, Finding, Kind};
 
 /// A description of an image.
 #[derive(Debug, Serialize)]
@@ -292,24 +292,6 @@ impl BaseImage {
             areas: kargs.areas().iter().map(file).collect(),
             error,
         }
-    }
-
-    /// The path of the file that holds an extent.
-    #[must_use]
-    pub fn file_at(&self, extent: Extent) -> Option<String> {
-        let tree = self.volume().tree();
-        let holds = |entry: &Entry| entry.kind == Kind::File && entry.extent.contains(extent);
-        tree.entries().find(|(_, entry)| holds(entry)).map(|(id, _)| tree.path(id))
-    }
-
-    /// The paths of the files that share bytes with an extent, as they lie one behind the other.
-    #[must_use]
-    pub fn files_in(&self, extent: Extent) -> Vec<String> {
-        let tree = self.volume().tree();
-        let is_there = |entry: &Entry| entry.kind == Kind::File && entry.extent.overlaps(extent);
-        let mut found: Vec<_> = tree.entries().filter(|(_, entry)| is_there(entry)).collect();
-        found.sort_by_key(|(_, entry)| entry.extent.offset());
-        found.into_iter().map(|(id, _)| tree.path(id)).collect()
     }
 
     fn inspect_minimal(&self) -> MinimalSummary {

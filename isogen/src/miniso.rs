@@ -17,31 +17,22 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::areas::{KARGS_INFO, KargsDescription};
-use crate::base::BaseImage;
 use crate::bytes_at::array;
 use crate::digest::Digest;
-use crate::edits::Edits;
 use crate::error::{Error, Result};
 use crate::extent::{Extent, Sector};
-use crate::kargs::{KargsEdit, KargsOperations};
-use crate::plan::{Patch, Plan, Segment};
-pub(crate) use crate::pxe::ROOTFS;
+use crate::plan::{Plan, Segment};
 use crate::source::Source;
 
 pub(crate) const PATH: &str = "coreos/miniso.dat";
 const MAGIC: &[u8] = b"MINISO\0\0";
 const VERSION: u64 = 1;
 /// Largest description that is read. Builders reserve 16 KiB.
-const MAX_LEN: u64 = 1 << 20;
+pub(crate) const MAX_LEN: u64 = 1 << 20;
 /// Most bytes that the packed part may grow to: it holds metadata and the ends of sectors, well below a MiB.
 const MAX_UNPACKED: u64 = 64 << 20;
 /// Most memory that the xz decoder may take: preset 9 needs 65 MiB.
 const DECODER_MEMORY: u64 = 256 << 20;
-/// What a minimal ISO does not have: the label of the ISO that holds the root file system.
-const LIVE_ISO: &str = "coreos.liveiso=";
-const ROOTFS_URL: &str = "coreos.live.rootfs_url=";
-
 /// A run of the minimal image that is a file of the full one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableEntry {
@@ -268,185 +259,9 @@ fn unpack(packed: &[u8]) -> std::io::Result<Vec<u8>> {
     Ok(unpacked)
 }
 
-impl BaseImage {
-    /// The description of the minimal form of this image.
-    ///
-    /// # Errors
-    ///
-    /// Fails where the image has none or a broken one.
-    pub fn minimal_description(&self) -> Result<Arc<MinimalDescription>> {
-        if let Some(known) = self.minimal.get() {
-            return Ok(Arc::clone(known));
-        }
-        let read = Arc::new(self.read_minimal_description()?);
-        Ok(Arc::clone(self.minimal.get_or_init(|| read)))
-    }
-
-    fn read_minimal_description(&self) -> Result<MinimalDescription> {
-        let missing = || Error::NoMinimal { file: self.source().name().to_owned() };
-        let extent = self.volume().file(PATH).ok_or_else(missing)?.extent;
-        if extent.len() > MAX_LEN {
-            let expected = format!("at most {MAX_LEN} bytes");
-            return Err(self.source().malformed(extent.offset(), "miniso.dat", expected, extent.len()));
-        }
-        MinimalDescription::parse(self.source(), extent.offset(), &self.source().read_extent(extent)?)
-    }
-
-    /// Makes the minimal image once, in memory bounded by a buffer, and compares it with the recorded digest. It
-    /// differs where the files that both images share were changed.
-    ///
-    /// # Errors
-    ///
-    /// Fails where the digests differ, or the image has no (usable) description.
-    pub fn verify_minimal(&self) -> Result<()> {
-        self.minimal_description()?.verify(self.source())
-    }
-
-    /// The minimal ISO: without root file system, which its live system then fetches from `rootfs_url`. Without a
-    /// URL, somebody has to add that kernel argument later.
-    ///
-    /// What comes out is right only where [`verify_minimal`](Self::verify_minimal) holds; that reads a hundred
-    /// megabytes, so callers do it once for each base.
-    ///
-    /// # Errors
-    ///
-    /// Fails where this image is customised, has no kernel-argument areas or no description of its minimal form, or
-    /// where the URL cannot stand on a boot loader's line.
-    pub fn minimal(&self, rootfs_url: Option<&str>) -> Result<Plan> {
-        let description = self.minimal_description()?;
-        self.minimal_after(&description, rootfs_url)
-    }
-
-    /// As [`minimal`](Self::minimal), after a description that was read (and perhaps verified) before.
-    ///
-    /// # Errors
-    ///
-    /// As [`minimal`](Self::minimal).
-    pub fn minimal_after(&self, description: &MinimalDescription, rootfs_url: Option<&str>) -> Result<Plan> {
-        self.require_kargs()?;
-        self.require_pristine()?;
-        let rootfs = rootfs_url.map(rootfs_argument).transpose()?;
-        let plan = description.plan(self.source());
-        let minimal =
-            Self::from_source(Source::new(self.source().name().to_owned(), plan.len(), plan.clone()))?;
-        let mut patches = minimal.minimal_patches(rootfs.as_deref())?;
-        patches.extend(minimal.minimal_kargs_description()?);
-        plan.patched(patches)
-    }
-
-    /// Of a minimal image as it was mastered: its kernel arguments without the ISO's label.
-    fn minimal_default(&self) -> Result<String> {
-        let kargs = self.require_kargs()?;
-        without_label(self, kargs.current()?)
-    }
-
-    /// The kernel arguments after edits; of a minimal ISO without the label, with the root file system's URL.
-    pub(crate) fn edited_kargs(&self, edits: &Edits) -> Result<String> {
-        let areas = self.require_kargs()?;
-        // Without an edit, an edit without operations.
-        let unchanged = KargsEdit::Current(KargsOperations::default());
-        let kargs = areas.edited(edits.kargs.as_ref().unwrap_or(&unchanged))?;
-        let Some(minimal) = &edits.minimal else { return Ok(kargs) };
-        let kargs = if kargs.contains(LIVE_ISO) { without_label(self, &kargs)? } else { kargs };
-        let rootfs = minimal.rootfs_url.as_deref().map(rootfs_argument).transpose()?;
-        Ok(rootfs.map_or(kargs.clone(), |rootfs| format!("{kargs} {rootfs}")))
-    }
-
-    fn minimal_patches(&self, rootfs: Option<&str>) -> Result<Vec<Patch>> {
-        let default = self.minimal_default()?;
-        let kargs = rootfs.map_or(default.clone(), |argument| format!("{default} {argument}"));
-        self.require_kargs()?.patches(&kargs)
-    }
-
-    /// `kargs.json` with the new default, filled with spaces to its old length.
-    fn minimal_kargs_description(&self) -> Result<Option<Patch>> {
-        let Some(mut description) = KargsDescription::read(self.source(), self.volume())? else {
-            return Ok(None);
-        };
-        description.default = self.minimal_default()?;
-        let extent = self.require_file(KARGS_INFO)?.extent;
-        let mut json = description.to_json(self.source())?;
-        let len = usize::try_from(extent.len()).unwrap_or(usize::MAX);
-        if json.len() > len {
-            let reason = format!("the new description takes {} bytes, the file has {len}", json.len());
-            return Err(Error::Description {
-                file: self.source().name().to_owned(),
-                path: KARGS_INFO.to_owned(),
-                reason,
-            });
-        }
-        json.resize(len, b' ');
-        Ok(Some(Patch { offset: extent.offset(), segment: Segment::Bytes(json.into()) }))
-    }
-}
-
-/// Kernel arguments without the label of the ISO that holds the root file system.
-pub(crate) fn without_label(image: &BaseImage, kargs: &str) -> Result<String> {
-    let label = kargs.split_whitespace().find(|argument| argument.starts_with(LIVE_ISO));
-    let Some(label) = label else {
-        let path = format!("kernel argument {LIVE_ISO}");
-        return Err(Error::NotFound { file: image.source().name().to_owned(), path });
-    };
-    let delete = vec![label.to_owned()];
-    let operations = KargsOperations { delete, ..KargsOperations::default() };
-    let file = image.source().name().to_owned();
-    operations.apply(kargs).map_err(|reason| Error::Kargs { file, reason })
-}
-
-/// The kernel argument for a root file system's URL, in double quotes where GRUB would take a character for its own.
-///
-/// GRUB removes the quotes; isolinux and s390x pass them on, and the live system's argument reader removes them.
-///
-/// # Errors
-///
-/// Fails for a URL that no boot loader can pass on unharmed.
-pub fn rootfs_argument(url: &str) -> Result<String> {
-    let refused = |reason| Err(Error::Refused { what: "rootfs URL", value: url.to_owned(), reason });
-    if url.chars().any(|character| character.is_whitespace() || character.is_control()) {
-        return refused("a kernel argument ends at white space");
-    }
-    if url.contains(['"', '\\', '$']) {
-        return refused("GRUB interprets \" \\ and $ even between quotes");
-    }
-    let Some(place) = ["http://", "https://", "tftp://"].iter().find_map(|scheme| url.strip_prefix(scheme))
-    else {
-        return refused("the live system fetches http:, https: and tftp: URLs only");
-    };
-    if place.is_empty() || place.starts_with(['/', '?', '#']) {
-        return refused("no host stands behind its scheme");
-    }
-    let quote = if url.contains(['{', '}', '|', '&', ';', '<', '>', '\'']) { "\"" } else { "" };
-    Ok(format!("{ROOTFS_URL}{quote}{url}{quote}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn urls_are_quoted_only_where_grub_needs_it() {
-        let argument = |url| rootfs_argument(url).unwrap();
-        assert_eq!(argument("https://example.com/r"), "coreos.live.rootfs_url=https://example.com/r");
-        assert_eq!(argument("http://h/r?a=1&b=2"), "coreos.live.rootfs_url=\"http://h/r?a=1&b=2\"");
-    }
-
-    #[test]
-    fn urls_that_boot_loaders_would_break_are_refused() {
-        for url in [
-            "http://h/a b",
-            " http://h",
-            "http://h/\"",
-            "http://h/$x",
-            "http://h/\\",
-            "http://h/\n",
-            "ftp://h",
-            "http://",
-            "https:///rootfs.img",
-            "tftp://?h",
-        ] {
-            assert!(matches!(rootfs_argument(url), Err(Error::Refused { .. })), "{url:?}");
-        }
-    }
 
     fn parse(bytes: &[u8]) -> Result<MinimalDescription> {
         MinimalDescription::parse(&Source::from_bytes("full", vec![0; 1 << 20]), 0, bytes)

@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::base::BaseImage;
+use crate::base::{BaseImage, PXE_DIRECTORY};
 use crate::error::{Error, Result};
 use crate::extent::Extent;
 use crate::initrd::{Packed, newc};
 use crate::plan::{Plan, Segment};
 
-/// The folder of the artifacts.
-pub(crate) const DIRECTORY: &str = "images/pxeboot";
 const INITRD: &str = "images/pxeboot/initrd.img";
 pub(crate) const ROOTFS: &str = "images/pxeboot/rootfs.img";
 /// What a kernel has been called over the years.
@@ -39,8 +37,8 @@ impl BaseImage {
     pub fn pxe_files(&self) -> Result<Vec<PxeFile>> {
         let tree = self.volume().tree();
         let missing =
-            || Error::NotFound { file: self.source().name().to_owned(), path: DIRECTORY.to_owned() };
-        let directory = tree.find_id(DIRECTORY).ok_or_else(missing)?;
+            || Error::NotFound { file: self.source().name().to_owned(), path: PXE_DIRECTORY.to_owned() };
+        let directory = tree.find_id(PXE_DIRECTORY).ok_or_else(missing)?;
         let files = tree.children(directory).filter(|(_, entry)| entry.directory.is_none());
         let artifact = |entry: &crate::volume::Entry| PxeFile {
             name: entry.iso_name.to_lowercase(),

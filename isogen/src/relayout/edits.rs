@@ -16,8 +16,10 @@ use crate::error::{Error, Result};
 use crate::extent::Extent;
 use crate::initrd::Packed;
 use crate::kargs::{KargsArea, KargsAreas};
-use crate::miniso::{self, ROOTFS};
+use crate::minimal_iso::without_label;
+use crate::miniso;
 use crate::plan::{Patch, Plan, Segment};
+use crate::pxe::ROOTFS;
 
 /// The longest area that tools accept.
 const MAX_KARGS_AREA: usize = 2048;
@@ -127,7 +129,7 @@ impl BaseImage {
         let kargs = self.edited_kargs(edits)?;
         let mut default = areas.default().ok().map(ToOwned::to_owned);
         if edits.minimal.is_some() {
-            default = default.map(|default| miniso::without_label(self, &default)).transpose()?;
+            default = default.map(|default| without_label(self, &default)).transpose()?;
         }
         let old_len = areas.areas().first().map_or(0, |area| area.contents.len());
         let longest = self.longest_area(changes, areas, images)?;
@@ -225,13 +227,6 @@ impl BaseImage {
     fn spelling(&self, path: &str) -> String {
         let tree = self.volume().tree();
         tree.find_id(path).map_or_else(|| path.to_owned(), |id| tree.path(id))
-    }
-
-    /// The file around some bytes, and where in it they are.
-    pub(super) fn file_around(&self, extent: Extent) -> Option<(String, u64)> {
-        let path = self.file_at(extent)?;
-        let offset = extent.offset().checked_sub(self.require_file(&path).ok()?.extent.offset())?;
-        Some((path, offset))
     }
 
     /// Rewrites `kargs.json`, where there is one.
