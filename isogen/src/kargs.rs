@@ -171,12 +171,11 @@ impl KargsAreas {
         Ok(text)
     }
 
-    /// Applies an edit and gives the new arguments.
+    /// Applies an edit and returns the new arguments. Only [`patches`](Self::patches) checks that they fit.
     ///
     /// # Errors
     ///
-    /// Fails where the arguments cannot be read or an operation is refused. Whether they fit is told by
-    /// [`patches`](Self::patches).
+    /// Returns an error if the arguments cannot be read or an operation is not valid.
     pub fn edited(&self, edit: &KargsEdit) -> Result<String> {
         let edited = match edit {
             KargsEdit::Set(kargs) => check_control(kargs).map(|()| kargs.trim().to_owned()),
@@ -187,11 +186,16 @@ impl KargsAreas {
         edited.map_err(|reason| self.error(reason))
     }
 
-    /// The changes that put `kargs` into every area.
+    /// Returns `true` if `kargs` fits into every area.
+    pub(crate) fn fits(&self, kargs: &str) -> bool {
+        self.areas.iter().all(|area| kargs.len() + area.end().len_utf8() <= area.contents.len())
+    }
+
+    /// Returns the changes that put `kargs` into every area.
     ///
     /// # Errors
     ///
-    /// Fails where they do not fit.
+    /// Returns an error if `kargs` does not fit.
     pub fn patches(&self, kargs: &str) -> Result<Vec<Patch>> {
         let patch = |area: &KargsArea| {
             let segment = Segment::Bytes(area.filled(kargs).map_err(|reason| self.error(reason))?);

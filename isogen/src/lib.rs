@@ -65,7 +65,7 @@ pub use initrd::{Archive, ArchiveError, Encoding, Packed};
 pub use inspect::Inspection;
 pub use kargs::{KargsAreas, KargsEdit, KargsOperations};
 pub use plan::{Plan, Segment};
-pub use planner::Way;
+pub use planner::LayoutStrategy;
 pub use pxe::PxeFile;
 pub use relayout::{Contents, FileOperations};
 pub use residency::Residency;

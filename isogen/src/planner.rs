@@ -1,102 +1,95 @@
-//! Plans the edits of an image: chooses the layout strategy and builds the plan.
+//! Plans the edits of a base image: chooses the layout strategy and builds the plan.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::base::BaseImage;
 use crate::edits::Edits;
-use crate::error::{Error, KargsError, Result};
+use crate::error::Result;
 use crate::kargs::KargsEdit;
-use crate::plan::{Patch, Plan, Segment};
+use crate::miniso;
+use crate::plan::Plan;
+use crate::relayout::oversized;
 use crate::source::Source;
 
-/// How a changed image is laid out.
+/// The layout that the plan for some edits has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
-    /// As the base: all changes are in its embed areas.
+pub enum LayoutStrategy {
+    /// In-place edit: the layout of the base image, with changes in its embed areas only.
     InPlace,
-    /// As the image describes its minimal form.
-    Described,
-    /// Anew, for this reason.
+    /// The minimal ISO that the base image describes in `miniso.dat`, with changes in its embed areas only.
+    DescribedMinimal,
+    /// [Re-layout](crate::relayout), for this reason.
     Relayout(&'static str),
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for LayoutStrategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::InPlace => f.write_str("in place"),
-            Self::Described => f.write_str("as the live image describes it"),
+            Self::DescribedMinimal => f.write_str("as the live image describes it"),
             Self::Relayout(reason) => write!(f, "laid out anew: {reason}"),
         }
     }
 }
 
 impl BaseImage {
-    /// The image with changes: [in place](Self::plan_in_place) where they fit into its embed areas, the minimal form
-    /// after its description where there is one, else [laid out anew](crate::relayout).
+    /// Plans the image with `edits`, with the layout that [`layout_strategy`](Self::layout_strategy) returns.
     ///
     /// # Errors
     ///
-    /// Fails where a change is refused or the image has no area for it.
+    /// Returns an error if an edit is not valid or the image has no embed area for it.
     pub fn plan(&self, edits: &Edits) -> Result<Plan> {
-        match self.way(edits)? {
-            Way::InPlace => self.plan_in_place(edits),
-            Way::Described => self.plan_described(edits),
-            Way::Relayout(reason) => self.plan_relayout(edits, reason),
+        match self.layout_strategy(edits)? {
+            LayoutStrategy::InPlace => self.patch_areas(edits),
+            LayoutStrategy::DescribedMinimal => self.plan_described_minimal(edits),
+            LayoutStrategy::Relayout(reason) => oversized::plan(self, edits, reason),
         }
     }
 
-    /// Which way [`plan`](Self::plan) takes for some edits, and why.
+    /// Returns the layout strategy for `edits`: in place if all of them fit into the embed areas, the described minimal
+    /// ISO if one is wanted and they fit into its areas, else a re-layout.
     ///
     /// # Errors
     ///
-    /// Fails where a change is refused or the image has no area for it.
-    pub fn way(&self, edits: &Edits) -> Result<Way> {
-        if !edits.images.is_empty() {
-            return Ok(Way::Relayout("an initrd image is added"));
-        }
+    /// Returns an error if an edit is not valid or the image has no embed area for it.
+    pub fn layout_strategy(&self, edits: &Edits) -> Result<LayoutStrategy> {
         self.check_complete(edits)?;
-        match edits.archive.as_ref().map(|archive| self.archive_patches(archive)).transpose() {
-            Err(Error::ArchiveTooLarge { .. }) => {
-                return Ok(Way::Relayout("the archive is larger than its area"));
-            }
-            fitting => drop(fitting?),
+        if !edits.images.is_empty() {
+            return Ok(LayoutStrategy::Relayout("an initrd image is added"));
         }
-        if edits.kargs.is_some() || edits.minimal.is_some() {
-            match self.require_kargs()?.patches(&self.edited_kargs(edits)?) {
-                Err(Error::Kargs { reason: KargsError::TooLarge { .. }, .. }) => {
-                    return Ok(Way::Relayout("the kernel arguments are longer than their areas"));
-                }
-                fitting => drop(fitting?),
-            }
+        if let Some(archive) = &edits.archive
+            && !self.require_ignition_area()?.fits(archive)
+        {
+            return Ok(LayoutStrategy::Relayout("the archive is larger than its area"));
         }
-        match &edits.minimal {
-            None => Ok(Way::InPlace),
-            Some(_) if self.volume().file(crate::miniso::PATH).is_some() => Ok(Way::Described),
-            Some(_) => Ok(Way::Relayout("the image does not describe its minimal form")),
+        if (edits.kargs.is_some() || edits.minimal.is_some())
+            && !self.require_kargs()?.fits(&self.edited_kargs(edits)?)
+        {
+            return Ok(LayoutStrategy::Relayout("the kernel arguments are longer than their areas"));
         }
+        Ok(match &edits.minimal {
+            None => LayoutStrategy::InPlace,
+            Some(_) if self.volume().file(miniso::PATH).is_some() => LayoutStrategy::DescribedMinimal,
+            Some(_) => LayoutStrategy::Relayout("the image does not describe its minimal form"),
+        })
     }
 
-    /// The minimal form after `miniso.dat`, with the other edits in its areas.
-    fn plan_described(&self, edits: &Edits) -> Result<Plan> {
-        let minimal = self.minimal(None)?;
-        let kargs = KargsEdit::Set(self.edited_kargs(edits)?);
-        let edits = Edits { minimal: None, kargs: Some(kargs), ..edits.clone() };
-        let image =
-            Self::from_source(Source::new(self.source().name().to_owned(), minimal.len(), minimal.clone()))?;
-        Ok(image.plan(&edits)?.resolved(&minimal))
-    }
-
-    /// The image with changes, all of them within its embed areas.
+    /// Plans an in-place edit.
     ///
     /// # Errors
     ///
-    /// Fails where a change does not fit, is refused, or the image has no area for it.
+    /// Returns an error if an edit does not fit into its embed area, if it is not valid, or if the image has no embed
+    /// area for it.
     pub fn plan_in_place(&self, edits: &Edits) -> Result<Plan> {
         self.check_complete(edits)?;
+        self.patch_areas(edits)
+    }
+
+    fn patch_areas(&self, edits: &Edits) -> Result<Plan> {
         let mut patches = Vec::new();
         if let Some(archive) = &edits.archive {
-            patches.extend(self.archive_patches(archive)?);
+            patches.extend(self.require_ignition_area()?.patches(self.source().name(), archive)?);
         }
         if let Some(edit) = &edits.kargs {
             let kargs = self.require_kargs()?;
@@ -105,28 +98,21 @@ impl BaseImage {
         Plan::whole(Arc::clone(self.source())).patched(patches)
     }
 
-    /// After an edit in place that was interrupted, only edits that replace all of its places make an image whole.
-    pub(crate) fn check_complete(&self, edits: &Edits) -> Result<()> {
-        let kargs =
-            matches!(&edits.kargs, Some(KargsEdit::Set(_) | KargsEdit::Reset | KargsEdit::Default(_)));
-        let whole = edits.archive.is_some() && (kargs || self.kargs().is_none());
-        if self.is_interrupted() && !whole { Err(self.interrupted_error()) } else { Ok(()) }
+    /// Plans the minimal ISO that `miniso.dat` describes, then the other edits in the embed areas of that ISO.
+    fn plan_described_minimal(&self, edits: &Edits) -> Result<Plan> {
+        let minimal = self.minimal(None)?;
+        let kargs = KargsEdit::Set(self.edited_kargs(edits)?);
+        let edits = Edits { minimal: None, kargs: Some(kargs), ..edits.clone() };
+        let image =
+            Self::from_source(Source::new(self.source().name().to_owned(), minimal.len(), minimal.clone()))?;
+        Ok(image.plan(&edits)?.resolved(&minimal))
     }
 
-    pub(crate) fn archive_patches(&self, archive: &bytes::Bytes) -> Result<[Patch; 2]> {
-        let area = self.require_ignition_area()?.extent;
-        let len = archive.len() as u64;
-        let Some(rest) = area.len().checked_sub(len) else {
-            return Err(Error::ArchiveTooLarge {
-                file: self.source().name().to_owned(),
-                len,
-                capacity: area.len(),
-            });
-        };
-        // Zeros to the end of the area: a longer archive of before must not show behind a shorter one.
-        Ok([
-            Patch { offset: area.offset(), segment: Segment::Bytes(archive.clone()) },
-            Patch { offset: area.offset() + len, segment: Segment::Zero(rest) },
-        ])
+    /// Returns an error if an in-place edit was interrupted and `edits` do not overwrite all embed areas.
+    fn check_complete(&self, edits: &Edits) -> Result<()> {
+        let kargs =
+            matches!(&edits.kargs, Some(KargsEdit::Set(_) | KargsEdit::Reset | KargsEdit::Default(_)));
+        let overwrites_all = edits.archive.is_some() && (kargs || self.kargs().is_none());
+        if self.is_interrupted() && !overwrites_all { Err(self.interrupted_error()) } else { Ok(()) }
     }
 }

@@ -7,8 +7,8 @@ use fixtures::Recipe;
 use isogen::verify::Outcome;
 use isogen::volume::Kind;
 use isogen::{
-    Archive, BaseImage, Contents, Edits, Encoding, Extent, FileOperations, KargsEdit, KargsOperations, Plan,
-    Segment, Source, Way,
+    Archive, BaseImage, Contents, Edits, Encoding, Extent, FileOperations, KargsEdit, KargsOperations,
+    LayoutStrategy, Plan, Segment, Source,
 };
 
 const URL: &str = "http://192.0.2.1/rootfs?arch=x86_64&version=4.20";
@@ -129,7 +129,7 @@ fn an_archive_of_any_size_fits() {
         let name = image.source().name().to_owned();
         let archive = large_archive(700_000);
         let edits = Edits::new().archive(archive.pack(Encoding::Gzip).unwrap());
-        assert!(matches!(image.way(&edits).unwrap(), Way::Relayout(_)));
+        assert!(matches!(image.layout_strategy(&edits).unwrap(), LayoutStrategy::Relayout(_)));
         let new = sound(&image.plan(&edits).unwrap(), &name);
         assert!(new.archive().unwrap() == archive, "{name}");
         assert_eq!(new.require_ignition_area().unwrap().extent.len(), 1 << 20, "{name}");
@@ -254,7 +254,7 @@ fn ways_to_a_minimal_iso_agree_in_what_they_mean() {
     for image in images().filter(|image| image.kargs().is_some()) {
         let name = image.source().name().to_owned();
         let edits = Edits::new().minimal(Some(URL));
-        let described = image.way(&edits).unwrap() == Way::Described;
+        let described = image.layout_strategy(&edits).unwrap() == LayoutStrategy::DescribedMinimal;
         assert_eq!(described, image.volume().file("coreos/miniso.dat").is_some(), "{name}");
         let new = sound(&image.plan(&edits).unwrap(), &name);
         assert!(new.volume().file("images/pxeboot/rootfs.img").is_none(), "{name}");
@@ -277,7 +277,7 @@ fn a_long_url_is_no_obstacle() {
             continue;
         }
         let reason = "the kernel arguments are longer than their areas";
-        assert_eq!(image.way(&edits).unwrap(), Way::Relayout(reason), "{name}");
+        assert_eq!(image.layout_strategy(&edits).unwrap(), LayoutStrategy::Relayout(reason), "{name}");
         let new = sound(&image.plan(&edits).unwrap(), &name);
         assert!(new.kargs().unwrap().current().unwrap().ends_with(&url), "{name}");
         assert_eq!(new.layout_reason().unwrap().as_deref(), Some(reason), "{name}");

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use ignition::discovery::ImageType;
 use ignition::discovery::kernel_arguments::{KernelArguments, Operation};
 use ignition::network::Networks;
-use isogen::{BaseImage, Edits, Encoding, KargsEdit, KargsOperations, Packed, Plan, Way};
+use isogen::{BaseImage, Edits, Encoding, KargsEdit, KargsOperations, LayoutStrategy, Packed, Plan};
 
 use super::{DiscoveryError, Form, Inputs};
 
@@ -125,7 +125,7 @@ impl Packing {
     ///
     /// # Errors
     ///
-    /// When the base has no place for what there is.
+    /// Returns an error if the base image has no embed area for the archives.
     pub fn full_iso(&self, ground: Ground<'_>) -> Result<Plan, DiscoveryError> {
         Ok(ground.base.plan(&self.edits())?)
     }
@@ -134,7 +134,7 @@ impl Packing {
     ///
     /// # Errors
     ///
-    /// When the base has no place for what there is.
+    /// Returns an error if the base image has no embed area for the archives.
     pub fn minimal_iso(&self, ground: Ground<'_>, rootfs_url: &str) -> Result<Plan, DiscoveryError> {
         Ok(ground.base.plan(&self.minimal_edits(ground, rootfs_url))?)
     }
@@ -154,18 +154,22 @@ impl Packing {
         Ok(ground.base.initrd(archives)?)
     }
 
-    /// Which way the full or minimal ISO is laid out; nothing for what is no ISO.
+    /// Returns the layout strategy of the full or minimal ISO; `None` for an initrd.
     ///
     /// # Errors
     ///
-    /// When the base has no place for what there is.
-    pub fn way(&self, form: &Form, ground: Ground<'_>) -> Result<Option<Way>, DiscoveryError> {
+    /// Returns an error if the base image has no embed area for the archives.
+    pub fn layout_strategy(
+        &self,
+        form: &Form,
+        ground: Ground<'_>,
+    ) -> Result<Option<LayoutStrategy>, DiscoveryError> {
         let edits = match form {
             Form::Full {} => self.edits(),
             Form::Minimal { rootfs_url } => self.minimal_edits(ground, rootfs_url),
             Form::Initrd {} => return Ok(None),
         };
-        Ok(Some(ground.base.way(&edits)?))
+        Ok(Some(ground.base.layout_strategy(&edits)?))
     }
 
     fn minimal_edits(&self, ground: Ground<'_>, rootfs_url: &str) -> Edits {

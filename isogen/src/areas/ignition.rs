@@ -1,11 +1,13 @@
-//! The area that takes an initrd archive with the Ignition config and the network files.
+//! The Ignition area: it holds an initrd archive with the Ignition config and the network files.
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::description::{self, IGNITION_FILE, IGNITION_INFO};
 use super::header::SystemAreaHeaders;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::extent::Extent;
+use crate::plan::{Patch, Segment};
 use crate::source::Source;
 use crate::volume::Volume;
 
@@ -18,7 +20,7 @@ struct IgnitionDescription {
     length: Option<u64>,
 }
 
-/// How the area was found.
+/// The description that named the Ignition area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -34,14 +36,14 @@ pub enum IgnitionOrigin {
 /// The Ignition area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct IgnitionArea {
-    /// Where it is in the image.
+    /// Its bytes in the image.
     pub extent: Extent,
-    /// How it was found.
+    /// The description that named it.
     pub origin: IgnitionOrigin,
 }
 
 impl IgnitionArea {
-    /// Finds the area; images for s390x of before 2023 have none.
+    /// Finds the area. Images for s390x from before 2023 do not have one.
     pub(crate) fn read(
         source: &Source,
         volume: &Volume,
@@ -54,6 +56,25 @@ impl IgnitionArea {
             return Ok(Some(Self { extent: entry.extent, origin: IgnitionOrigin::File }));
         }
         Ok(headers.ignition.map(|extent| Self { extent, origin: IgnitionOrigin::Header }))
+    }
+
+    /// Returns `true` if a packed archive fits into the area.
+    pub(crate) fn fits(&self, archive: &Bytes) -> bool {
+        archive.len() as u64 <= self.extent.len()
+    }
+
+    /// Returns the changes that put a packed archive into the area of the image `file`, followed by zeros.
+    pub(crate) fn patches(&self, file: &str, archive: &Bytes) -> Result<[Patch; 2]> {
+        let (len, capacity) = (archive.len() as u64, self.extent.len());
+        let Some(rest) = capacity.checked_sub(len) else {
+            return Err(Error::ArchiveTooLarge { file: file.to_owned(), len, capacity });
+        };
+        // The zeros overwrite the end of a longer archive from an earlier edit.
+        let offset = self.extent.offset();
+        Ok([
+            Patch { offset, segment: Segment::Bytes(archive.clone()) },
+            Patch { offset: offset + len, segment: Segment::Zero(rest) },
+        ])
     }
 
     fn described(source: &Source, volume: &Volume, area: &IgnitionDescription) -> Result<Self> {

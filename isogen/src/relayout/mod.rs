@@ -27,8 +27,8 @@
 mod boot_config;
 mod boot_images;
 mod directory;
-mod edits;
 mod mark;
+pub(crate) mod oversized;
 mod partitions;
 mod placement;
 mod structures;

@@ -12,7 +12,7 @@ use ignition::discovery::ipxe::BootFiles;
 use ignition::network::KeyfileCache;
 use indicatif::{ProgressBar, ProgressStyle};
 use isogen::write::{Access, NewFile};
-use isogen::{Digest, Plan, Segment, Way};
+use isogen::{Digest, LayoutStrategy, Plan, Segment};
 
 use super::named_file;
 use crate::cli::created::Created;
@@ -203,12 +203,12 @@ fn check_names(outputs: &[Output]) -> Result<()> {
 }
 
 impl Content {
-    fn plan(&self, images: &ImageSet, cache: &KeyfileCache) -> Result<(Plan, Option<Way>)> {
+    fn plan(&self, images: &ImageSet, cache: &KeyfileCache) -> Result<(Plan, Option<LayoutStrategy>)> {
         let base = images.base();
         let of_form = |images: &ImageSet, form: &Form| {
             let packing = images.packing(form)?;
             let ground = images.ground(form, &packing)?;
-            anyhow::Ok((packing.plan(form, ground)?, packing.way(form, ground)?))
+            anyhow::Ok((packing.plan(form, ground)?, packing.layout_strategy(form, ground)?))
         };
         let plain = |plan| Ok((plan, None));
         match self {
@@ -292,11 +292,11 @@ fn write_one(
 ) -> Result<Written> {
     let Output { path, content } = output;
     created.create_directory(path)?;
-    let (plan, way) = content.plan(images, cache).with_context(|| path.display().to_string())?;
+    let (plan, strategy) = content.plan(images, cache).with_context(|| path.display().to_string())?;
     let file = NewFile::create(path, content.access())?;
     let sha256 = write_plan(&file, &plan, digests)?;
     created.commit(file, path)?;
-    let layout = way.map(|way| way.to_string());
+    let layout = strategy.map(|strategy| strategy.to_string());
     let (path, what, access) = (path.clone(), content.to_string(), content.access());
     Ok(Written { path, what, len: plan.len(), sha256, layout, access })
 }

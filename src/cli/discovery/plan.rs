@@ -63,7 +63,7 @@ impl PlanCommand {
         let packing = prepared.images.packing(&form)?;
         let ground = prepared.images.ground(&form, &packing)?;
         let plan = packing.plan(&form, ground)?;
-        let way = packing.way(&form, ground)?;
+        let strategy = packing.layout_strategy(&form, ground)?;
         if let (Some(file), Some(path)) = (output, &self.output) {
             let text = PlanFile::of(&form, &packing, ground)?.to_json()?;
             let mut writer = file.file();
@@ -74,7 +74,7 @@ impl PlanCommand {
                 path.display()
             );
         }
-        let layout = way.map(|way| way.to_string());
+        let layout = strategy.map(|strategy| strategy.to_string());
         let summary = if self.json {
             let mut json = prepared.to_json();
             if let Some(map) = json.as_object_mut() {

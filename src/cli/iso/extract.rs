@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use isogen::write::{Access, NewFile};
-use isogen::{BaseImage, Edits, Plan, Segment, Way};
+use isogen::{BaseImage, Edits, LayoutStrategy, Plan, Segment};
 
 use super::nmstatectl::Nmstatectl;
 use crate::cli::created::{print_paths, write_files};
@@ -98,7 +98,7 @@ impl MinimalIso {
         let output = (!to_stdout).then(|| NewFile::create(&self.output, Access::Private)).transpose()?;
         let rootfs_url = self.rootfs_url.as_deref();
         let edits = Edits::new().minimal(rootfs_url);
-        let plan = if self.relayout && matches!(image.way(&edits)?, Way::Relayout(_)) {
+        let plan = if self.relayout && matches!(image.layout_strategy(&edits)?, LayoutStrategy::Relayout(_)) {
             image.plan(&edits)?
         } else {
             let description = image.minimal_description()?;

@@ -56,10 +56,14 @@ impl Changes {
     }
 }
 
+/// Plans a re-layout of the image with `edits`.
+pub(crate) fn plan(image: &BaseImage, edits: &Edits, reason: &'static str) -> Result<Plan> {
+    image.plan_relayout(edits, reason)
+}
+
 impl BaseImage {
     /// The image with edits, laid out anew.
-    pub(crate) fn plan_relayout(&self, edits: &Edits, reason: &'static str) -> Result<Plan> {
-        self.check_complete(edits)?;
+    fn plan_relayout(&self, edits: &Edits, reason: &'static str) -> Result<Plan> {
         let mut changes = Changes { files: FileOperations::new(), kargs: None, reason };
         let mut archive: Option<Vec<Bytes>> = edits.archive.clone().map(|archive| vec![archive]);
         let mut images = edits.images.clone();
@@ -279,7 +283,7 @@ impl BaseImage {
         let file = self.require_file(&path)?.extent;
         let len: u64 = parts.iter().map(|part| part.len() as u64).sum();
         if len <= area.extent.len() {
-            let mut patches = self.archive_patches(&parts.concat().into())?;
+            let mut patches = area.patches(self.source().name(), &parts.concat().into())?;
             for patch in &mut patches {
                 patch.offset -= file.offset();
             }
