@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::changes::Contents;
+use super::fields::patch;
 use super::placement::{NewFile, Placement};
-use super::{Contents, patch};
 use crate::base::BaseImage;
 use crate::bytes_at::u32_le;
 use crate::eltorito::{BootEntry, Platform};
@@ -78,11 +79,11 @@ impl BootImage {
             if entry.sector.offset() < placement.kept() {
                 return Ok(None);
             }
-            return Err(image.refuse_layout(
+            return Err(image.source().malformed(
                 entry.position + 8,
                 "sector of a boot image that moves",
                 "the beginning of a file",
-                entry.sector.to_string(),
+                entry.sector,
             ));
         };
         let mut boot = Self {
@@ -155,11 +156,11 @@ fn moved_info_table(image: &BaseImage, old: Extent, sector: Sector) -> Result<Pa
     let stated = field.and_then(|bytes| u32_le(&bytes, 0)).unwrap_or_default();
     if u64::from(stated) * SECTOR_SIZE != old.offset() {
         let expected = (old.offset() / SECTOR_SIZE).to_string();
-        return Err(image.refuse_layout(
+        return Err(image.source().malformed(
             at,
             "sector in the boot info table of isolinux, which moves",
-            &expected,
-            stated.to_string(),
+            expected,
+            stated,
         ));
     }
     Ok(patch(sector.offset() + 12, sector.0.to_le_bytes()))

@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::fields::{both_endian, patch, zeros};
 use super::placement::{NewFile, Place, Placement};
-use super::{both_endian, patch, zeros};
 use crate::base::BaseImage;
 use crate::bytes_at::{u32_be, u32_le};
 use crate::error::{Error, Result};
@@ -99,7 +99,7 @@ impl<'a> Hierarchy<'a> {
                     u32::try_from(needed).ok().filter(|len| *len <= MAX_DIRECTORY_LEN).ok_or_else(|| {
                         let expected = format!("at most {MAX_DIRECTORY_LEN} bytes");
                         let what = "directory with its new files";
-                        self.image.refuse_layout(entry.record.position, what, &expected, needed.to_string())
+                        self.image.source().malformed(entry.record.position, what, expected, needed)
                     })?;
                 sector = placement.reserve(self.image, needed / SECTOR_SIZE)?;
             }
@@ -242,7 +242,7 @@ impl<'a> Hierarchy<'a> {
         if tables.len > MAX_PATH_TABLE_LEN {
             let expected = format!("at most {MAX_PATH_TABLE_LEN} bytes");
             let at = self.descriptor.sector.offset() + PATH_TABLE_LEN_AT;
-            return Err(self.image.refuse_layout(at, "path table", &expected, tables.len.to_string()));
+            return Err(self.image.source().malformed(at, "path table", expected, tables.len));
         }
         let mut patches = Vec::new();
         for (table, little) in [(tables.little_endian, true), (tables.big_endian, false)] {

@@ -3,6 +3,7 @@
 //! It stands in the field of the primary volume descriptor that the format leaves to applications, where builders leave
 //! blanks. What another program wrote there stays.
 
+use super::fields;
 use crate::base::BaseImage;
 use crate::error::Result;
 use crate::extent::Extent;
@@ -22,7 +23,7 @@ pub(super) fn patch(image: &BaseImage, reason: &str) -> Result<Option<Patch>> {
     }
     let mut bytes = format!("{TAG}{reason}").into_bytes();
     bytes.resize(field.len(), blank);
-    Ok(Some(super::patch(extent.offset(), bytes)))
+    Ok(Some(fields::patch(extent.offset(), bytes)))
 }
 
 /// The reason in the mark.

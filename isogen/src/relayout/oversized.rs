@@ -1,13 +1,12 @@
 //! Edits that do not fit into the areas of an image, as changes of its files.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::boot_config::BootConfig;
+use super::changes::{Changes, Contents, FileOperations, KargsPlaces};
 use super::placement::existing;
-use super::{Changes, Contents, FileOperations, KargsPlaces};
 use crate::areas::{IGNITION_INFO, IgnitionArea, KARGS_INFO, KargsDescription};
 use crate::base::{Architecture, BaseImage};
 use crate::bytes_at::u64_be;
@@ -32,29 +31,6 @@ const SMALLEST_CLASS: u64 = 256 << 10;
 const MAX_CONFIG: u64 = 1 << 20;
 /// On s390x, where the boot image states the length of its initrd.
 const INITRD_LEN_AT: u64 = 66_576;
-
-impl Changes {
-    /// A file as it is so far, as a plan of its own.
-    fn file(&self, image: &BaseImage, path: &str) -> Result<Plan> {
-        match self.files.files.get(path) {
-            Some(Some(contents)) => Ok(Plan::of(Arc::clone(image.source()), contents.0.iter().cloned())),
-            _ => image.file(path),
-        }
-    }
-
-    fn put(&mut self, path: impl Into<String>, bytes: impl Into<Bytes>) {
-        self.files.put_file(path, Contents::from(bytes.into()));
-    }
-
-    /// Puts other bytes into a file, as long as those that were there. The file thereby goes behind those that all
-    /// images of a base share.
-    fn overwrite(&mut self, image: &BaseImage, path: &str, patches: Vec<Patch>) -> Result<()> {
-        let plan = self.file(image, path)?.patched(patches)?;
-        let segments = plan.layout().iter().map(|placed| placed.segment.clone());
-        self.files.put_file(path, Contents::new(segments.collect()));
-        Ok(())
-    }
-}
 
 /// Plans a re-layout of the image with `edits`.
 pub(crate) fn plan(image: &BaseImage, edits: &Edits, reason: &'static str) -> Result<Plan> {
@@ -94,7 +70,7 @@ impl BaseImage {
         if !changes.files.is_empty() && self.volume().file(miniso::PATH).is_some() {
             changes.files.drop_file(miniso::PATH);
         }
-        self.relayout_with(&changes)
+        super::apply(self, &changes)
     }
 
     /// Boot loaders read the name in their configs, where blanks, commas and quotes end it.
@@ -148,7 +124,12 @@ impl BaseImage {
             let filled = area.filled_to(&kargs, len).map_err(refused)?;
             let (path, offset) = self.rewrite_area(changes, area, filled, images)?;
             if offsets.insert(path.clone(), offset).is_some() && len != old_len {
-                return Err(self.refuse_layout(area.extent.offset(), "kargs area", "one in each file", path));
+                return Err(self.source().malformed(
+                    area.extent.offset(),
+                    "kargs area",
+                    "one in each file",
+                    path,
+                ));
             }
         }
         let places = KargsPlaces { len: len as u64, offsets };
@@ -171,9 +152,8 @@ impl BaseImage {
     ) -> Result<(String, u64)> {
         let place = area.extent.offset();
         let around = self.file_around(area.extent);
-        let (path, offset) = around.ok_or_else(|| {
-            self.refuse_layout(place, "kargs area", "a config file around it", "none".into())
-        })?;
+        let (path, offset) = around
+            .ok_or_else(|| self.source().malformed(place, "kargs area", "a config file around it", "none"))?;
         if images.is_empty() && filled.len() == area.contents.len() {
             changes.overwrite(self, &path, vec![Patch { offset, segment: Segment::Bytes(filled) }])?;
             return Ok((path, offset));
@@ -182,7 +162,12 @@ impl BaseImage {
         for name in images.keys() {
             if !config.add_initrd(&initrd_path(name)) {
                 let found = format!("none in {path}");
-                return Err(self.refuse_layout(place, "config of a boot loader", "a list of initrds", found));
+                return Err(self.source().malformed(
+                    place,
+                    "config of a boot loader",
+                    "a list of initrds",
+                    found,
+                ));
             }
         }
         config.set_area(&filled);
@@ -223,7 +208,7 @@ impl BaseImage {
         let config = Extent::new(offset, area.extent.len()).and_then(|area| BootConfig::new(text, area));
         config.ok_or_else(|| {
             let found = format!("beyond {path}");
-            self.refuse_layout(area.extent.offset(), "kargs area", "one within its file", found)
+            self.source().malformed(area.extent.offset(), "kargs area", "one within its file", found)
         })
     }
 
@@ -263,7 +248,8 @@ impl BaseImage {
     fn record_default(&self, changes: &mut Changes, default: Option<&str>, len: usize) -> Result<()> {
         let Some(header) = &self.headers().kargs else { return Ok(()) };
         let found = || format!("none at byte {}", header.default_offset);
-        let missing = || self.refuse_layout(0, "area of the default kernel arguments", "a file", found());
+        let missing =
+            || self.source().malformed(0, "area of the default kernel arguments", "a file", found());
         let extent = Extent::new(header.default_offset, header.area_len).ok_or_else(missing)?;
         let (path, offset) = self.file_around(extent).ok_or_else(missing)?;
         let area = KargsArea::read(self.source(), extent)?;
@@ -307,7 +293,12 @@ impl BaseImage {
         archive: Vec<Segment>,
     ) -> Result<()> {
         let refused = |expected: &str, found: String| {
-            Err(self.refuse_layout(area.extent.offset(), "Ignition area that has to grow", expected, found))
+            Err(self.source().malformed(
+                area.extent.offset(),
+                "Ignition area that has to grow",
+                expected,
+                found,
+            ))
         };
         if area.extent.end() != file.end() {
             return refused("the end of its file", format!("the middle of {path}"));

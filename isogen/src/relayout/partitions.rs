@@ -3,9 +3,9 @@
 //! Each table has a partition that is the whole image; another one may be a boot image and follows it.
 
 use super::boot_images::BootImages;
-use super::patch;
+use super::fields::patch;
 use super::placement::Placement;
-use super::structures::{BACKUP_GPT_LEN, CYLINDER, SystemArea};
+use super::system_area::SystemArea;
 use crate::base::BaseImage;
 use crate::bytes_at::u32_le;
 use crate::error::Result;
@@ -13,6 +13,10 @@ use crate::extent::{Extent, SECTOR_SIZE, Sector};
 use crate::partitions::{DISK_SECTOR_SIZE, Gpt, GptPartition, Mbr, MbrPartition, crc32};
 use crate::plan::Patch;
 
+/// What isohybrid rounds an image up to: 64 heads of 32 sectors of 512 bytes, one cylinder.
+pub(super) const CYLINDER: u64 = 1 << 20;
+/// A GPT table and header at the end of a disk.
+pub(super) const BACKUP_GPT_LEN: u64 = 16_896;
 /// Where the GPT's header and table are, and the bytes of both as isohybrid writes them.
 const HEADER: u64 = 512;
 const HEADER_LEN: u32 = 92;
@@ -165,7 +169,7 @@ impl Frame<'_> {
             return Ok(());
         }
         let expected = format!("disk sectors 0 to {}, or up to {most}", self.volume.0);
-        Err(self.image.refuse_layout(at, what, &expected, format!("{first} to {end}")))
+        Err(self.image.source().malformed(at, what, expected, format!("{first} to {end}")))
     }
 
     /// Where a partition is now, if that is another place: first disk sector and count.
@@ -178,7 +182,7 @@ impl Frame<'_> {
             None if end <= self.kept => Ok(None),
             None => {
                 let expected = "a boot image, or disk sectors that stay";
-                Err(self.image.refuse_layout(at, what, expected, format!("{first} to {end}")))
+                Err(self.image.source().malformed(at, what, expected, format!("{first} to {end}")))
             }
         }
     }
@@ -191,7 +195,8 @@ fn mbr_range(partition: &MbrPartition) -> (u64, u64) {
 fn gpt_range(image: &BaseImage, at: u64, partition: &GptPartition) -> Result<(u64, u64)> {
     let count = partition.last.checked_sub(partition.first).and_then(|count| count.checked_add(1));
     let found = || format!("{} to {}", partition.first, partition.last);
-    let backwards = || image.refuse_layout(at, "GPT partition", "a last sector behind the first", found());
+    let backwards =
+        || image.source().malformed(at, "GPT partition", "a last sector behind the first", found());
     Ok((partition.first, count.ok_or_else(backwards)?))
 }
 
@@ -211,7 +216,7 @@ fn check_gpt(image: &BaseImage, gpt: &Gpt) -> Result<()> {
          {numbers:?}, checksums right: {} and {}",
         sizes[0], gpt.current, sizes[1], sizes[2], gpt.table, gpt.header_crc_ok, gpt.table_crc_ok
     );
-    Err(image.refuse_layout(
+    Err(image.source().malformed(
         gpt.position,
         "GPT",
         "a sound one with two partitions, as isohybrid makes it",

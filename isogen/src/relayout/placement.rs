@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Contents, FileOperations, PADDING_SECTORS, sector, sectors};
+use super::changes::{Contents, FileOperations};
+use super::fields::{PADDING_SECTORS, sector, sectors};
 use crate::base::BaseImage;
 use crate::error::{Error, Result};
 use crate::extent::{Extent, SECTOR_SIZE, Sector};
@@ -114,7 +115,7 @@ impl Placement {
             }
             if extent.overlaps(last) || extent.offset() < self.kept {
                 let found = format!("{extent}, which overlaps the file at {last}");
-                return Err(image.refuse_layout(
+                return Err(image.source().malformed(
                     extent.offset(),
                     "file that has to move",
                     "bytes of its own",
@@ -202,7 +203,7 @@ impl Placement {
         if entry.extent.end() > self.kept {
             let expected = "a file that both trees have, under the same name";
             let found = format!("{path} at {}", entry.extent);
-            return Err(image.refuse_layout(
+            return Err(image.source().malformed(
                 entry.record.position,
                 "record of a file that moves",
                 expected,
@@ -324,11 +325,11 @@ fn check_metadata(image: &BaseImage, first_gap: Option<u64>) -> Result<u64> {
     let end = ends.map(Extent::end).max().unwrap_or_default();
     let behind = structures.iter().find(|(extent, _)| first_gap.is_some_and(|gap| extent.end() > gap));
     match behind {
-        Some((extent, what)) => Err(image.refuse_layout(
+        Some((extent, what)) => Err(image.source().malformed(
             extent.offset(),
             what,
             "a place before the first file that goes",
-            format!("{extent}"),
+            extent,
         )),
         None => Ok(end),
     }
@@ -340,7 +341,7 @@ fn check_no_udf(image: &BaseImage) -> Result<()> {
     let start = Extent::at_sector(image.volume().descriptors_end(), 6);
     if start.end() <= image.source().len() && image.source().read_extent(start)?.ends_with(b"BEA01") {
         let expected = "none but those of ISO 9660";
-        return Err(image.refuse_layout(start.offset(), "volume descriptors", expected, "UDF".into()));
+        return Err(image.source().malformed(start.offset(), "volume descriptors", expected, "UDF"));
     }
     Ok(())
 }
