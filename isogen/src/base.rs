@@ -248,6 +248,12 @@ impl BaseImage {
         Some((path, offset))
     }
 
+    /// Returns the path of a file as the image spells it: without Rock Ridge, names are cut to 8.3.
+    pub(crate) fn spelling(&self, path: &str) -> String {
+        let tree = self.volume.tree();
+        tree.find_id(path).map_or_else(|| path.to_owned(), |id| tree.path(id))
+    }
+
     /// Returns the description of this image's minimal ISO. It is read on the first call.
     ///
     /// # Errors

@@ -14,19 +14,19 @@ use crate::plan::{Patch, Plan, Segment};
 pub struct Contents(pub(super) Vec<Segment>);
 
 impl Contents {
-    /// Contents made of segments, of this or no base.
+    /// Creates contents from segments. Base extents refer to the image that is laid out.
     #[must_use]
     pub fn new(segments: Vec<Segment>) -> Self {
         Self(segments)
     }
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.0.iter().map(Segment::len).fold(0, u64::saturating_add)
     }
 
-    /// Tells whether there are no bytes.
+    /// Returns `true` if the contents are empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -39,58 +39,58 @@ impl From<Bytes> for Contents {
     }
 }
 
-/// What to do with the files of an image.
+/// Changes of the files of an image.
 #[derive(Debug, Clone, Default)]
 pub struct FileOperations {
-    /// The new contents of a path; none to drop it.
+    /// The new contents of each path; `None` drops the file.
     pub(super) files: BTreeMap<String, Option<Contents>>,
 }
 
 impl FileOperations {
-    /// Begins with nothing to do.
+    /// Creates an empty set of operations.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Leaves a file out.
+    /// Drops a file.
     pub fn drop_file(&mut self, path: impl Into<String>) {
         self.files.insert(path.into(), None);
     }
 
-    /// Adds a file to a directory that exists, or replaces the one of that path.
+    /// Adds a file to an existing directory, or replaces the file at `path`.
     pub fn put_file(&mut self, path: impl Into<String>, contents: Contents) {
         self.files.insert(path.into(), Some(contents));
     }
 
-    /// Tells whether there is nothing to do.
+    /// Returns `true` if there are no operations.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 }
 
-/// All that a new layout changes.
+/// All changes of one re-layout.
 #[derive(Debug)]
 pub(super) struct Changes {
     pub(super) files: FileOperations,
-    /// Where the kernel arguments are then, if files around them are among those that change.
-    pub(super) kargs: Option<KargsPlaces>,
-    /// Why there is a new layout.
+    /// The new kernel-argument areas, if they change.
+    pub(super) kargs: Option<KargsLayout>,
+    /// The reason for the re-layout, which the image records.
     pub(super) reason: &'static str,
 }
 
-/// Kernel-argument areas after an edit.
+/// The kernel-argument areas after a change.
 #[derive(Debug)]
-pub(super) struct KargsPlaces {
-    /// The length of each.
+pub(super) struct KargsLayout {
+    /// Bytes of each area.
     pub(super) len: u64,
-    /// Where they are in their files, by path.
+    /// The offset of each area in its file, by path.
     pub(super) offsets: BTreeMap<String, u64>,
 }
 
 impl Changes {
-    /// A file as it is so far, as a plan of its own.
+    /// Returns a file with the changes so far.
     pub(super) fn file(&self, image: &BaseImage, path: &str) -> Result<Plan> {
         match self.files.files.get(path) {
             Some(Some(contents)) => Ok(Plan::of(Arc::clone(image.source()), contents.0.iter().cloned())),
@@ -98,12 +98,12 @@ impl Changes {
         }
     }
 
+    /// Replaces or adds a file.
     pub(super) fn put(&mut self, path: impl Into<String>, bytes: impl Into<Bytes>) {
         self.files.put_file(path, Contents::from(bytes.into()));
     }
 
-    /// Puts other bytes into a file, as long as those that were there. The file thereby goes behind those that all
-    /// images of a base share.
+    /// Patches a file without changing its length. The file moves after the files that all images of a base share.
     pub(super) fn overwrite(&mut self, image: &BaseImage, path: &str, patches: Vec<Patch>) -> Result<()> {
         let plan = self.file(image, path)?.patched(patches)?;
         let segments = plan.layout().iter().map(|placed| placed.segment.clone());

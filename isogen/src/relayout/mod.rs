@@ -31,6 +31,7 @@ mod directory;
 mod fields;
 mod mark;
 pub(crate) mod oversized;
+mod oversized_kargs;
 mod partitions;
 mod placement;
 mod structures;

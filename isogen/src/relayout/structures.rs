@@ -1,7 +1,7 @@
 //! What else has to follow when files move: sizes, boot catalogue, partition tables, headers.
 
 use super::boot_images::BootImages;
-use super::changes::KargsPlaces;
+use super::changes::KargsLayout;
 use super::fields::{both_endian, patch, sector, zeros};
 use super::partitions::{BACKUP_GPT_LEN, CYLINDER, NewTables};
 use super::placement::Placement;
@@ -28,7 +28,7 @@ pub(super) fn resize(image: &BaseImage, placement: &Placement, plan: Plan) -> Pl
 pub(super) fn patches(
     image: &BaseImage,
     placement: &Placement,
-    kargs: Option<&KargsPlaces>,
+    kargs: Option<&KargsLayout>,
     plan: &Plan,
 ) -> Result<Vec<Patch>> {
     let space = sector(image, placement.volume_sectors())?.0;

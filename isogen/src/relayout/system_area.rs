@@ -1,6 +1,6 @@
 //! The system area: the first sixteen sectors, which hold partition tables and the headers of old images.
 
-use super::changes::KargsPlaces;
+use super::changes::KargsLayout;
 use super::fields::patch;
 use super::placement::Placement;
 use crate::base::BaseImage;
@@ -60,7 +60,7 @@ impl SystemArea {
         &mut self,
         image: &BaseImage,
         placement: &Placement,
-        kargs: Option<&KargsPlaces>,
+        kargs: Option<&KargsLayout>,
     ) {
         let Some(header) = &image.headers().kargs else { return };
         let moved = |offset: u64| {
