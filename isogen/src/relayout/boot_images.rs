@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::changes::Contents;
 use super::fields::patch;
-use super::placement::{NewFile, Placement};
+use super::placement::{PlacedFile, Placement};
 use crate::base::BaseImage;
 use crate::bytes_at::u32_le;
 use crate::eltorito::{BootEntry, Platform};
@@ -109,7 +109,7 @@ impl BootImage {
         Ok(Some(boot))
     }
 
-    fn replace(&mut self, file: &NewFile) {
+    fn replace(&mut self, file: &PlacedFile) {
         self.sector = file.sector();
         // A fixed number is what the maker of the image asked for: isolinux loads the rest of itself.
         let whole = sectors_to_load(self.old_len);
@@ -134,7 +134,7 @@ impl BootImage {
 }
 
 /// The file in the place of a boot image.
-fn replacement<'a>(image: &BaseImage, placement: &'a Placement, names: &[EntryId]) -> Result<&'a NewFile> {
+fn replacement<'a>(image: &BaseImage, placement: &'a Placement, names: &[EntryId]) -> Result<&'a PlacedFile> {
     let paths: Vec<String> = names.iter().map(|id| image.volume().tree().path(*id)).collect();
     let new = paths.iter().find_map(|path| placement.new_file(path)).filter(|file| !file.contents.is_empty());
     let reason = "firmware starts it";
@@ -167,7 +167,7 @@ fn moved_info_table(image: &BaseImage, old: Extent, sector: Sector) -> Result<Pa
 }
 
 /// The table of an isolinux that was replaced: where it is, how long, and the sum of what stands behind the table.
-fn new_info_table(image: &BaseImage, file: &NewFile) -> Result<Option<Patch>> {
+fn new_info_table(image: &BaseImage, file: &PlacedFile) -> Result<Option<Patch>> {
     if file.extent.len() < INFO_TABLE_AT + INFO_TABLE_LEN {
         return Ok(None);
     }

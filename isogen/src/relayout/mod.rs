@@ -34,6 +34,7 @@ pub(crate) mod oversized;
 mod oversized_kargs;
 mod partitions;
 mod placement;
+mod raw_record;
 mod structures;
 mod system_area;
 
