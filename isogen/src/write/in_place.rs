@@ -14,7 +14,7 @@ use std::os::unix::fs::FileExt;
 
 use rustix::io::{Errno, ReadWriteFlags};
 
-use super::BUFFER_LEN;
+use super::stream::BUFFER_LEN;
 use crate::error::{Error, Result};
 use crate::extent::Extent;
 use crate::plan::{Patch, Plan, Segment};

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
-use super::BUFFER_LEN;
+use super::stream::BUFFER_LEN;
 use crate::error::{Error, Result};
 use crate::extent::Extent;
 use crate::plan::{Placed, Plan, Segment};
