@@ -1,4 +1,4 @@
-//! A live image, opened: the table from which every plan is made.
+//! Opens and reads a base image. Planning is in [`planner`](BaseImage::plan) and other files above this one.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -21,7 +21,7 @@ use crate::write::EDIT_MARKER;
 /// The directory of the PXE files.
 pub(crate) const PXE_DIRECTORY: &str = "images/pxeboot";
 
-/// The machine that an image is for.
+/// The CPU architecture of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -37,7 +37,9 @@ pub enum Architecture {
     S390x,
 }
 
-/// An opened CoreOS live image. Immutable; everything that plans rely on has been read and checked.
+/// An opened CoreOS live image.
+///
+/// It is immutable. All structures that plans rely on have been read and checked.
 #[derive(Debug)]
 pub struct BaseImage {
     source: Arc<Source>,
@@ -48,18 +50,20 @@ pub struct BaseImage {
     ignition: Option<IgnitionArea>,
     kargs: Option<KargsAreas>,
     features: Features,
-    /// Unpacked when it is first asked for: about a megabyte, which all plans share.
+    /// Unpacked on first use: about a megabyte that all plans share.
     minimal: OnceLock<Arc<MinimalDescription>>,
-    /// Whether an edit in place was begun and not completed.
+    /// Whether an in-place edit was started but not completed.
     interrupted: bool,
 }
 
 impl BaseImage {
-    /// Opens an image file and reads its structures: some tens of kilobytes, whatever the size of the image.
+    /// Opens an image file and reads its structures. That reads some tens of kilobytes, independent of the image's
+    /// size.
     ///
     /// # Errors
     ///
-    /// Fails where the file is no complete ISO 9660 image, is not a CoreOS live image, or contradicts itself.
+    /// Returns an error if the file is not a complete ISO 9660 image, is not a CoreOS live image, or contradicts
+    /// itself.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_source(Source::open(path)?)
     }
@@ -68,7 +72,7 @@ impl BaseImage {
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open).
+    /// See [`open`](Self::open).
     pub fn from_source(source: Source) -> Result<Self> {
         let source = Arc::new(source);
         let volume = Volume::read(&source)?;
@@ -98,74 +102,74 @@ impl BaseImage {
         })
     }
 
-    /// The bytes of the image.
+    /// Returns the bytes of the image.
     #[must_use]
     pub fn source(&self) -> &Arc<Source> {
         &self.source
     }
 
-    /// Its ISO 9660 structures.
+    /// Returns the ISO 9660 structures.
     #[must_use]
     pub fn volume(&self) -> &Volume {
         &self.volume
     }
 
-    /// Its El Torito boot catalogue.
+    /// Returns the El Torito boot catalogue.
     #[must_use]
     pub fn boot_catalog(&self) -> Option<&BootCatalog> {
         self.catalog.as_ref()
     }
 
-    /// Its partition tables.
+    /// Returns the partition tables.
     #[must_use]
     pub fn partitions(&self) -> &PartitionTables {
         &self.partitions
     }
 
-    /// Its headers in the system area.
+    /// Returns the headers in the system area.
     #[must_use]
     pub fn headers(&self) -> &SystemAreaHeaders {
         &self.headers
     }
 
-    /// Where it takes an initrd archive. Images for s390x of before 2023 have no such area.
+    /// Returns the embed area for initrd archives. Images for s390x from before 2023 do not have one.
     #[must_use]
     pub fn ignition_area(&self) -> Option<IgnitionArea> {
         self.ignition
     }
 
-    /// Where it takes an initrd archive, or an error that says it does not.
+    /// Returns the embed area for initrd archives.
     ///
     /// # Errors
     ///
-    /// Fails for images without such an area.
+    /// Returns an error if the image does not have one.
     pub fn require_ignition_area(&self) -> Result<IgnitionArea> {
         let missing = "place for an Ignition config";
         self.ignition.ok_or_else(|| not_core_os(&self.source, &self.volume, missing))
     }
 
-    /// Where it has its kernel arguments.
+    /// Returns the embed areas for kernel arguments.
     #[must_use]
     pub fn kargs(&self) -> Option<&KargsAreas> {
         self.kargs.as_ref()
     }
 
-    /// Where it has its kernel arguments, or an error that says it has none.
+    /// Returns the embed areas for kernel arguments.
     ///
     /// # Errors
     ///
-    /// Fails for images without such areas.
+    /// Returns an error if the image does not have any.
     pub fn require_kargs(&self) -> Result<&KargsAreas> {
         self.kargs.as_ref().ok_or_else(|| Error::NoKargs { file: self.source.name().to_owned() })
     }
 
-    /// What its live system understands.
+    /// Returns the features that the live system supports.
     #[must_use]
     pub fn features(&self) -> &Features {
         &self.features
     }
 
-    /// The machine it is for, judged by its boot files; `None` where they tell nothing.
+    /// Returns the architecture that the boot files are for, `None` if they do not show it.
     #[must_use]
     pub fn architecture(&self) -> Option<Architecture> {
         let has = |path: &str| self.volume.tree().find(path).is_some_and(|entry| !entry.extent.is_empty());
@@ -184,12 +188,12 @@ impl BaseImage {
         }
     }
 
-    /// The archive that the Ignition area holds now.
+    /// Reads the archive in the Ignition area.
     ///
     /// # Errors
     ///
-    /// Fails where the area holds neither archives nor zeros, and says so in particular where an edit in place was
-    /// interrupted.
+    /// Returns an error if the area contains neither archives nor zeros. The error is [`Error::Interrupted`] after an
+    /// in-place edit that was not completed.
     pub fn archive(&self) -> Result<Archive> {
         let extent = self.require_ignition_area()?.extent;
         if self.interrupted {
@@ -203,21 +207,21 @@ impl BaseImage {
         Error::Archive { file: self.source.name().to_owned(), offset, source }
     }
 
-    /// The entry of a file that an operation needs.
+    /// Returns the directory entry of a file.
     ///
     /// # Errors
     ///
-    /// Fails where the image has no such file.
+    /// Returns an error if the image does not have the file.
     pub fn require_file(&self, path: &str) -> Result<&Entry> {
         let missing = || Error::NotFound { file: self.source.name().to_owned(), path: path.to_owned() };
         self.volume.file(path).ok_or_else(missing)
     }
 
-    /// The bytes of one file of the image.
+    /// Returns the bytes of a file.
     ///
     /// # Errors
     ///
-    /// Fails where the image has no such file.
+    /// Returns an error if the image does not have the file.
     pub fn file(&self, path: &str) -> Result<Plan> {
         let extent = self.require_file(path)?.extent;
         Ok(Plan::of(Arc::clone(&self.source), [Segment::Base(extent)]))
@@ -296,11 +300,12 @@ impl BaseImage {
         self.interrupted
     }
 
-    /// Makes sure that the image holds no customisations: an empty Ignition area and its default kernel arguments.
+    /// Checks that the image is not customised: its Ignition area is empty and its kernel arguments are the default
+    /// ones.
     ///
     /// # Errors
     ///
-    /// Fails with what is not as published.
+    /// Returns an error that names the customised area.
     pub fn require_pristine(&self) -> Result<()> {
         let customized = |what| Err(Error::Customized { file: self.source.name().to_owned(), what });
         if self.ignition.is_some() && !self.archive()?.is_empty() {
@@ -318,13 +323,13 @@ fn not_core_os(source: &Source, volume: &Volume, missing: &'static str) -> Error
     Error::NotCoreOs { file, missing, volume_id }
 }
 
-/// Tells whether an area begins with the marker of an edit that was not completed.
+/// Returns `true` if an area begins with the marker of an in-place edit that was not completed.
 fn has_edit_marker(source: &Source, area: IgnitionArea) -> Result<bool> {
     let start = Extent::new(area.extent.offset(), area.extent.len().min(EDIT_MARKER.len() as u64));
     Ok(start.map(|start| source.read_extent(start)).transpose()?.is_some_and(|start| start == EDIT_MARKER))
 }
 
-/// Areas that share bytes would undo each other's edits.
+/// Rejects areas that share bytes: edits would overwrite each other.
 fn check_apart(source: &Source, ignition: Option<IgnitionArea>, kargs: Option<&KargsAreas>) -> Result<()> {
     let Some(ignition) = ignition else { return Ok(()) };
     let areas = kargs.map_or(&[][..], KargsAreas::areas);

@@ -1,8 +1,8 @@
 //! Plans changed CoreOS live images over an unmodified base image.
 //!
-//! The input is a live ISO of RHCOS, Fedora CoreOS or SCOS. The output is a [`Plan`]: the exact byte layout of a changed
-//! image, as references into the base image and a few new bytes. A plan takes kilobytes of memory and no disk, and any
-//! number of threads can read any range of it at the same time.
+//! The input is a live ISO of RHCOS, Fedora CoreOS or SCOS. The output is a [`Plan`]: the exact byte layout of a
+//! changed image, as references into the base image and a few new bytes. A plan takes kilobytes of memory and no disk,
+//! and any number of threads can read any range of it at the same time.
 //!
 //! ```no_run
 //! use isogen::{Archive, BaseImage, Edits, Encoding, KargsEdit, KargsOperations};
@@ -35,7 +35,8 @@
 //! 6. [`partitions`], [`volume`], [`plan`]
 //! 7. `source`, [`map`], `error`, [`initrd`], `digest`, `extent`, `bytes_at`
 //!
-//! Methods of [`BaseImage`] are in the file of their layer: `BaseImage::plan` in `planner`, `BaseImage::kernel` in `pxe`.
+//! Methods of [`BaseImage`] are in the file of their layer: `BaseImage::plan` in `planner`, `BaseImage::kernel` in
+//! `pxe`.
 
 #![cfg_attr(test, allow(clippy::cast_possible_truncation))]
 

@@ -25,8 +25,8 @@ impl BaseImage {
     ///
     /// # Errors
     ///
-    /// Returns an error if this image is customised, if it has no kernel-argument areas or no description of its minimal
-    /// ISO, or if the URL is not valid in a boot loader's config.
+    /// Returns an error if this image is customised, if it has no kernel-argument areas or no description of its
+    /// minimal ISO, or if the URL is not valid in a boot loader's config.
     pub fn minimal(&self, rootfs_url: Option<&str>) -> Result<Plan> {
         let description = self.minimal_description()?;
         self.minimal_after(&description, rootfs_url)
@@ -108,7 +108,8 @@ pub(crate) fn without_label(image: &BaseImage, kargs: &str) -> Result<String> {
     operations.apply(kargs).map_err(|reason| Error::Kargs { file, reason })
 }
 
-/// Returns the kernel argument for a root file system's URL, in double quotes if GRUB would interpret a character of it.
+/// Returns the kernel argument for a root file system's URL, in double quotes if GRUB would interpret a character of
+/// it.
 ///
 /// GRUB removes the quotes. isolinux and s390x pass them on, and the live system removes them.
 ///

@@ -1,7 +1,7 @@
-//! `miniso.dat`: how to make the minimal ISO out of the full one.
+//! `miniso.dat`: the description of the minimal ISO in terms of the full one.
 //!
-//! The builder masters a second image without the root file system and records how it differs: which byte runs are
-//! files of the full image, and, packed with xz, all bytes in between. That is a segment map in all but name.
+//! The builder masters a second image without the root file system and records the differences: which runs of bytes are
+//! files of the full image and, packed with xz, all bytes between them.
 //!
 //! ```text
 //! magic "MINISO\0\0", version 1, version of the writer (text)
@@ -27,18 +27,18 @@ use crate::source::Source;
 pub(crate) const PATH: &str = "coreos/miniso.dat";
 const MAGIC: &[u8] = b"MINISO\0\0";
 const VERSION: u64 = 1;
-/// Largest description that is read. Builders reserve 16 KiB.
+/// The largest description that is read. Builders reserve 16 KiB.
 pub(crate) const MAX_LEN: u64 = 1 << 20;
-/// Most bytes that the packed part may grow to: it holds metadata and the ends of sectors, well below a MiB.
+/// The limit of unpacked bytes: metadata and the ends of sectors, in practice below a MiB.
 const MAX_UNPACKED: u64 = 64 << 20;
-/// Most memory that the xz decoder may take: preset 9 needs 65 MiB.
+/// The memory limit of the xz decoder: preset 9 needs 65 MiB.
 const DECODER_MEMORY: u64 = 256 << 20;
 /// A run of the minimal image that is a file of the full one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableEntry {
-    /// Where it begins in the minimal image.
+    /// Its first sector in the minimal image.
     pub minimal: Sector,
-    /// Where it begins in the full image.
+    /// Its first sector in the full image.
     pub full: Sector,
     /// Its length in bytes.
     pub len: u32,
@@ -58,11 +58,11 @@ pub struct MinimalDescription {
 }
 
 impl MinimalDescription {
-    /// Parses a `miniso.dat` that belongs to `full`; `offset` is where it stands in it.
+    /// Parses the `miniso.dat` of the image `full`. `offset` is its offset in that image.
     ///
     /// # Errors
     ///
-    /// Fails where it is not one, refers to bytes outside of the image, or does not unpack.
+    /// Returns an error if the bytes are not a `miniso.dat`, refer to bytes outside of the image, or do not unpack.
     pub fn parse(full: &Source, offset: u64, bytes: &[u8]) -> Result<Self> {
         let mut fields = Fields { full, offset, bytes, at: 0 };
         let magic = fields.take(MAGIC.len(), "magic")?;
@@ -120,8 +120,8 @@ impl MinimalDescription {
             let expected = format!("{gaps} bytes between the entries");
             return Err(full.malformed(offset, "miniso packed bytes", expected, self.literal.len()));
         }
-        // The minimal image lacks files of the full one. A table that names the same file over and over could make it
-        // terabytes long.
+        // A minimal image has fewer files than the full one. A table that names the same file many times could describe
+        // terabytes.
         let len = end + (self.literal.len() as u64 - gaps);
         if len > full.len() {
             let expected = format!("at most the {} bytes of the full one", full.len());
@@ -130,11 +130,11 @@ impl MinimalDescription {
         Ok(())
     }
 
-    /// Makes the minimal image once, in memory bounded by a buffer, and compares it with the recorded digest.
+    /// Hashes the minimal image and compares the SHA-256 with the recorded one.
     ///
     /// # Errors
     ///
-    /// Fails where the digests differ or the storage fails.
+    /// Returns an error if the digests differ or the image cannot be read.
     pub fn verify(&self, full: &Arc<Source>) -> Result<()> {
         let found = self.plan(full).sha256()?;
         if found == self.digest {
@@ -147,7 +147,7 @@ impl MinimalDescription {
         })
     }
 
-    /// The minimal image as it was mastered.
+    /// Plans the minimal image as the builder mastered it.
     #[must_use]
     pub fn plan(&self, full: &Arc<Source>) -> Plan {
         let mut segments = Vec::new();
@@ -164,7 +164,7 @@ impl MinimalDescription {
     }
 }
 
-/// The fields of a description, read one behind the other.
+/// A cursor over the fields of a description.
 struct Fields<'a> {
     full: &'a Source,
     offset: u64,
@@ -173,7 +173,7 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Says what is wrong with the field that begins at `at`.
+    /// Returns an error about the field at `at`.
     fn malformed_at(
         &self,
         at: usize,
@@ -184,7 +184,7 @@ impl<'a> Fields<'a> {
         self.full.malformed(self.position(at), what, expected, found)
     }
 
-    /// Where in the image a byte of the description stands.
+    /// Returns the offset in the image of a byte of the description.
     fn position(&self, at: usize) -> u64 {
         self.offset.saturating_add(at as u64)
     }
@@ -228,7 +228,7 @@ impl<'a> Fields<'a> {
         u32::try_from(number).map_err(|_| self.malformed_at(at, what, "32 bits", number))
     }
 
-    /// The table. Memory grows with the bytes that are there, not with the count that they claim.
+    /// Reads the table. Memory grows with the bytes that exist, not with the stated count.
     fn table(&mut self) -> Result<Vec<TableEntry>> {
         let count = self.number("miniso table")?;
         let mut table = Vec::new();

@@ -1,4 +1,4 @@
-//! Finding the kernel-argument areas of an image.
+//! Finds the kernel-argument areas of an image.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,10 +11,10 @@ use crate::kargs::{KargsArea, KargsAreas, KargsOrigin};
 use crate::source::Source;
 use crate::volume::Volume;
 
-/// Largest area. A kernel takes command lines of 2 KiB at the most on most machines.
+/// The longest area. Most kernels accept command lines of at most 2 KiB.
 const MAX_AREA_LEN: u64 = 2048;
 
-/// `coreos/kargs.json`. The order of the fields is the one in which it is written.
+/// `coreos/kargs.json`. The fields are written in this order.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct KargsDescription {
     pub(crate) default: String,
@@ -37,14 +37,14 @@ impl KargsDescription {
         description::read(source, volume, KARGS_INFO)
     }
 
-    /// The text of the file, as the builders lay it out.
+    /// Returns the text of the file, formatted like the builders' files.
     pub(crate) fn to_json(&self, source: &Source) -> Result<Vec<u8>> {
         let json = serde_json::to_vec_pretty(self);
         json.map_err(|error| description::invalid(source, KARGS_INFO, error.to_string()))
     }
 }
 
-/// Reads the areas; `None` for an image that has none.
+/// Reads the areas; `None` if the image has none.
 pub(crate) fn read(
     source: &Source,
     volume: &Volume,

@@ -1,7 +1,7 @@
 //! Emits the directories of both trees again.
 //!
-//! Sizes come first: a directory that outgrows its sectors, or is among files that move, gets new sectors. These go into
-//! the records of its parent and its children and into the path tables, so records are packed afterwards.
+//! Sizes come first: a directory that outgrows its sectors, or is among files that move, gets new sectors. These go
+//! into the records of its parent and its children and into the path tables, so records are packed afterwards.
 
 use std::collections::{BTreeMap, BTreeSet};
 

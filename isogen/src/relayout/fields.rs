@@ -5,15 +5,15 @@ use crate::error::Result;
 use crate::extent::{Extent, SECTOR_SIZE, Sector};
 use crate::plan::{Patch, Segment};
 
-/// Zero sectors behind the last file, as the builders leave them: some drives fail to read the end of a disc.
+/// Zero sectors after the last file, as in builders' images: some drives fail to read the end of a disc.
 pub(super) const PADDING_SECTORS: u64 = 150;
 
-/// The sectors that a number of bytes takes.
+/// Returns the number of sectors that `len` bytes take.
 pub(super) fn sectors(len: u64) -> u64 {
     len.div_ceil(SECTOR_SIZE)
 }
 
-/// A sector number that may have grown too large for the format.
+/// Converts a sector number, or returns an error if the format cannot store it.
 pub(super) fn sector(image: &BaseImage, number: u64) -> Result<Sector> {
     let too_large = || {
         let found = format!("sector {number}");
@@ -22,7 +22,7 @@ pub(super) fn sector(image: &BaseImage, number: u64) -> Result<Sector> {
     u32::try_from(number).map(Sector).map_err(|_| too_large())
 }
 
-/// Both-endian copies of a number, as the descriptors and records have them.
+/// Encodes a number in both byte orders, as volume descriptors and directory records do.
 pub(super) fn both_endian(number: u32) -> [u8; 8] {
     let mut bytes = [0; 8];
     let (little, big) = bytes.split_at_mut(4);

@@ -21,8 +21,8 @@
 //! If a structure points at bytes that move, it must point at the start of a file. Otherwise the image is rejected,
 //! because its new target is unknown. A structure that points at bytes that stay is kept unchanged, valid or not.
 //!
-//! An image for ppc64le keeps what POWER firmware starts: the ISO 9660 tree with `ppc/bootinfo.txt` and `boot/grub`, and
-//! the protective MBR. It loses HFS+ and the Apple partition map.
+//! An image for ppc64le keeps what POWER firmware starts: the ISO 9660 tree with `ppc/bootinfo.txt` and `boot/grub`,
+//! and the protective MBR. It loses HFS+ and the Apple partition map.
 
 mod boot_config;
 mod boot_images;

@@ -118,7 +118,8 @@ fn change_archive(image: &BaseImage, changes: &mut Changes, parts: Vec<Bytes>) -
     grow_boot_image(image, changes, (&path, file), area, archive)
 }
 
-/// Grows the Ignition area of an s390x image: the end of the initrd in the boot image, which states the initrd's length.
+/// Grows the Ignition area of an s390x image: the end of the initrd in the boot image, which states the initrd's
+/// length.
 fn grow_boot_image(
     image: &BaseImage,
     changes: &mut Changes,

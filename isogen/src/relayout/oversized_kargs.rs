@@ -25,8 +25,8 @@ const MAX_COMMAND_LINE: usize = 2046;
 /// The largest config of a boot loader. Real ones have 3 KiB.
 const MAX_CONFIG: u64 = 1 << 20;
 
-/// Adds the changes of kernel arguments that `edits` need. `initrds` are paths of initrd images that boot loaders load in
-/// addition.
+/// Adds the changes of kernel arguments that `edits` need. `initrds` are paths of initrd images that boot loaders load
+/// in addition.
 pub(super) fn change(
     image: &BaseImage,
     edits: &Edits,

@@ -256,8 +256,8 @@ fn not_found(image: &BaseImage, path: &str) -> Error {
     Error::NotFound { file: image.source().name().to_owned(), path: path.to_owned() }
 }
 
-/// Returns the entry at a path, by its Rock Ridge or Joliet name or its whole ISO name, case-insensitively. (`Tree::find_id`
-/// alone is too lenient: it finds other names with the same first eight characters.)
+/// Returns the entry at a path, by its Rock Ridge or Joliet name or its whole ISO name, case-insensitively.
+/// (`Tree::find_id` alone is too lenient: it finds other names with the same first eight characters.)
 pub(super) fn existing(tree: &Tree, path: &str) -> Option<EntryId> {
     let parts = path.split('/').filter(|part| !part.is_empty() && *part != ".");
     let wanted = parts.collect::<Vec<_>>().join("/");
@@ -335,8 +335,8 @@ fn check_metadata(image: &BaseImage, first_gap: Option<u64>) -> Result<u64> {
     }
 }
 
-/// Rejects UDF. Linux prefers its tree, which would still refer to the old sectors. UDF descriptors directly follow those
-/// of ISO 9660.
+/// Rejects UDF. Linux prefers its tree, which would still refer to the old sectors. UDF descriptors directly follow
+/// those of ISO 9660.
 fn check_no_udf(image: &BaseImage) -> Result<()> {
     let start = Extent::at_sector(image.volume().descriptors_end(), 6);
     if start.end() <= image.source().len() && image.source().read_extent(start)?.ends_with(b"BEA01") {

@@ -110,8 +110,8 @@ pub(super) fn iso_name(name: &str, template: &Entry, taken: &mut BTreeSet<String
     Ok(raw)
 }
 
-/// Returns the system use area of a new file: mode, owner and times of the record `template`, and the new name. The area
-/// of `template` begins at `start`.
+/// Returns the system use area of a new file: mode, owner and times of the record `template`, and the new name. The
+/// area of `template` begins at `start`.
 pub(super) fn system_use(template: &[u8], start: usize, name: &str) -> Vec<u8> {
     let mut area = Vec::new();
     let mut at = start;

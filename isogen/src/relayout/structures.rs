@@ -1,4 +1,4 @@
-//! What else has to follow when files move: sizes, boot catalogue, partition tables, headers.
+//! Structures that change when files move: sizes, boot catalogue, partition tables, headers.
 
 use super::boot_images::BootImages;
 use super::changes::KargsLayout;
@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::extent::{Extent, SECTOR_SIZE};
 use crate::plan::{Patch, Plan, Segment};
 
-/// The plan with the end that its partition tables need.
+/// Appends the zeros that the partition tables need at the end of the image.
 pub(super) fn resize(image: &BaseImage, placement: &Placement, plan: Plan) -> Plan {
     let volume = placement.volume_sectors() * SECTOR_SIZE;
     if image.partitions().gpt.is_none() {
@@ -24,7 +24,7 @@ pub(super) fn resize(image: &BaseImage, placement: &Placement, plan: Plan) -> Pl
     plan.followed_by([Segment::Zero(len - volume)])
 }
 
-/// The changes of everything but directories and descriptors' root records.
+/// Returns the changes of all structures but directories and the root records of volume descriptors.
 pub(super) fn patches(
     image: &BaseImage,
     placement: &Placement,
@@ -47,12 +47,12 @@ pub(super) fn patches(
     Ok(patches)
 }
 
-/// The volume headers of an HFS+ file system around the files, where an Apple partition map names one: its catalogue
-/// says where the files were.
+/// Clears the volume headers of an HFS+ file system that an Apple partition map names: its catalogue has the old
+/// offsets of files.
 fn hfs_headers(image: &BaseImage) -> Vec<Patch> {
     let partitions = image.partitions().apple.iter().filter(|it| it.type_name == "Apple_HFS");
     let first_data = image.volume().files_by_extent().keys().next().map_or(0, |extent| extent.offset());
     let headers = partitions.filter_map(|it| Extent::new(u64::from(it.start) * SECTOR_SIZE + 1024, 512));
-    // Only one that stands before the files is still there; the copy at the end went with the old end.
+    // A header before the files still exists. The copy at the end is not part of the new image.
     headers.filter(|header| header.end() <= first_data).map(zeros).collect()
 }

@@ -8,11 +8,11 @@ use crate::error::Result;
 use crate::extent::{Extent, Sector};
 use crate::plan::Patch;
 
-/// Legacy headers of 2020 and 2021.
+/// Offsets of the headers of images from 2020 and 2021.
 const KARGS_HEADER: u64 = 32_672;
 const IGNITION_HEADER: u64 = 32_744;
 
-/// The first sixteen sectors, changed in memory and written as one.
+/// The system area, changed in memory and written as one patch.
 pub(super) struct SystemArea {
     before: Vec<u8>,
     bytes: Vec<u8>,
@@ -43,7 +43,7 @@ impl SystemArea {
         (self.bytes != self.before).then(|| patch(0, self.bytes.clone()))
     }
 
-    /// Lets the header of old images point at the Ignition area.
+    /// Updates the offset and length in the header of the Ignition area.
     pub(super) fn move_ignition_header(&mut self, image: &BaseImage, placement: &Placement) {
         let Some(extent) = image.headers().ignition else { return };
         match new_offset(image, placement, extent) {
@@ -55,7 +55,7 @@ impl SystemArea {
         }
     }
 
-    /// Lets the header of old images point at the kernel arguments.
+    /// Updates the offsets and the length in the header of the kernel arguments.
     pub(super) fn move_kargs_header(
         &mut self,
         image: &BaseImage,
@@ -69,7 +69,7 @@ impl SystemArea {
             let Some(file) = placement.new_file(&path) else {
                 return Some(placement.moved_offset(extent).unwrap_or(offset));
             };
-            // The default arguments are no area of a boot loader's, and stay where they are in their file.
+            // The area of the default arguments is not in `kargs`: it keeps its offset in its file.
             let areas = kargs?;
             Some(file.extent.offset() + areas.offsets.get(&path).copied().unwrap_or(inside))
         };
@@ -86,7 +86,7 @@ impl SystemArea {
     }
 }
 
-/// Where the Ignition area of a header is now: it is a file of its own.
+/// Returns the new offset and length of the Ignition area that a header names. The area is a whole file.
 fn new_offset(image: &BaseImage, placement: &Placement, extent: Extent) -> Option<(u64, u64)> {
     let path = image.file_at(extent)?;
     if let Some(file) = placement.new_file(&path) {

@@ -41,8 +41,8 @@ impl Plan {
         PlanReader { plan: self, offset: 0 }
     }
 
-    /// Writes all bytes to a stream with a file descriptor, such as the standard output. The kernel copies base bytes if
-    /// it can.
+    /// Writes all bytes to a stream with a file descriptor, such as the standard output. The kernel copies base bytes
+    /// if it can.
     ///
     /// # Errors
     ///
