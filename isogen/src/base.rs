@@ -9,7 +9,7 @@ use crate::areas::{Features, IgnitionArea, SystemAreaHeaders, read_kargs};
 use crate::eltorito::{BootCatalog, Platform};
 use crate::error::{Error, Result};
 use crate::extent::Extent;
-use crate::initrd::{Archive, ArchiveError, Limits};
+use crate::initrd::{Archive, Limits};
 use crate::kargs::KargsAreas;
 use crate::miniso::{self, MinimalDescription};
 use crate::partitions::PartitionTables;
@@ -200,11 +200,11 @@ impl BaseImage {
             return Err(self.interrupted_error());
         }
         let area = Plan::of(Arc::clone(&self.source), [Segment::Base(extent)]);
-        Archive::read(area.reader(), Limits::AREA).map_err(|error| self.archive_error(extent.offset(), error))
-    }
-
-    pub(crate) fn archive_error(&self, offset: u64, source: ArchiveError) -> Error {
-        Error::Archive { file: self.source.name().to_owned(), offset, source }
+        Archive::read(area.reader(), Limits::AREA).map_err(|source| Error::Archive {
+            file: self.source.name().to_owned(),
+            offset: extent.offset(),
+            source,
+        })
     }
 
     /// Returns the directory entry of a file.

@@ -323,8 +323,8 @@ fn check_metadata(image: &BaseImage, first_gap: Option<u64>) -> Result<u64> {
     let directories = trees.flat_map(Tree::entries).filter(|(_, entry)| entry.kind == Kind::Directory);
     let ends = structures.iter().map(|(extent, _)| *extent).chain(directories.map(|(_, entry)| entry.extent));
     let end = ends.map(Extent::end).max().unwrap_or_default();
-    let behind = structures.iter().find(|(extent, _)| first_gap.is_some_and(|gap| extent.end() > gap));
-    match behind {
+    let late = structures.iter().find(|(extent, _)| first_gap.is_some_and(|gap| extent.end() > gap));
+    match late {
         Some((extent, what)) => Err(image.source().malformed(
             extent.offset(),
             what,
