@@ -1,25 +1,27 @@
-//! A live image, opened: the table from which every plan is made.
+//! Opens and reads a base image. Planning is in [`planner`](BaseImage::plan) and other files above this one.
 
-use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 
 use crate::areas::{Features, IgnitionArea, SystemAreaHeaders, read_kargs};
-use crate::edits::Edits;
 use crate::eltorito::{BootCatalog, Platform};
-use crate::initrd::{Archive, ArchiveError, Limits};
-use crate::kargs::{KargsAreas, KargsEdit};
-use crate::miniso::MinimalDescription;
+use crate::error::{Error, Result};
+use crate::extent::Extent;
+use crate::initrd::{Archive, Limits};
+use crate::kargs::KargsAreas;
+use crate::miniso::{self, MinimalDescription};
 use crate::partitions::PartitionTables;
-use crate::plan::{Patch, Plan, Segment};
-use crate::pxe::DIRECTORY as PXE_DIRECTORY;
-use crate::volume::{Entry, Volume};
+use crate::plan::{Plan, Segment};
+use crate::source::Source;
+use crate::volume::{Entry, Kind, Volume};
 use crate::write::EDIT_MARKER;
-use crate::{Error, Extent, Result, Source};
 
-/// The machine that an image is for.
+/// The directory of the PXE files.
+pub(crate) const PXE_DIRECTORY: &str = "images/pxeboot";
+
+/// The CPU architecture of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -35,28 +37,9 @@ pub enum Architecture {
     S390x,
 }
 
-/// How a changed image is laid out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
-    /// As the base: all changes are in its embed areas.
-    InPlace,
-    /// As the image describes its minimal form.
-    Described,
-    /// Anew, for this reason.
-    Relayout(&'static str),
-}
-
-impl fmt::Display for Way {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::InPlace => f.write_str("in place"),
-            Self::Described => f.write_str("as the live image describes it"),
-            Self::Relayout(reason) => write!(f, "laid out anew: {reason}"),
-        }
-    }
-}
-
-/// An opened CoreOS live image. Immutable; everything that plans rely on has been read and checked.
+/// An opened CoreOS live image.
+///
+/// It is immutable. All structures that plans rely on have been read and checked.
 #[derive(Debug)]
 pub struct BaseImage {
     source: Arc<Source>,
@@ -67,20 +50,22 @@ pub struct BaseImage {
     ignition: Option<IgnitionArea>,
     kargs: Option<KargsAreas>,
     features: Features,
-    /// Unpacked when it is first asked for: about a megabyte, which all plans share.
-    pub(crate) minimal: OnceLock<Arc<MinimalDescription>>,
+    /// Unpacked on first use: about a megabyte that all plans share.
+    minimal: OnceLock<Arc<MinimalDescription>>,
     /// Whether the minimal ISO that `miniso.dat` describes has the recorded digest.
-    pub(crate) minimal_verified: OnceLock<bool>,
-    /// Whether an edit in place was begun and not completed.
+    minimal_verified: OnceLock<bool>,
+    /// Whether an in-place edit was started but not completed.
     interrupted: bool,
 }
 
 impl BaseImage {
-    /// Opens an image file and reads its structures: some tens of kilobytes, whatever the size of the image.
+    /// Opens an image file and reads its structures. That reads some tens of kilobytes, independent of the image's
+    /// size.
     ///
     /// # Errors
     ///
-    /// Fails where the file is no complete ISO 9660 image, is not a CoreOS live image, or contradicts itself.
+    /// Returns an error if the file is not a complete ISO 9660 image, is not a CoreOS live image, or contradicts
+    /// itself.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_source(Source::open(path)?)
     }
@@ -89,7 +74,7 @@ impl BaseImage {
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open).
+    /// See [`open`](Self::open).
     pub fn from_source(source: Source) -> Result<Self> {
         let source = Arc::new(source);
         let volume = Volume::read(&source)?;
@@ -100,7 +85,8 @@ impl BaseImage {
         if ignition.is_none() && volume.tree().find(PXE_DIRECTORY).is_none() {
             return Err(not_core_os(&source, &volume, PXE_DIRECTORY));
         }
-        let interrupted = ignition.map(|area| is_interrupted(&source, area)).transpose()?.unwrap_or_default();
+        let interrupted =
+            ignition.map(|area| has_edit_marker(&source, area)).transpose()?.unwrap_or_default();
         if let Some(kargs) = &mut kargs {
             kargs.interrupted = interrupted;
         }
@@ -119,74 +105,74 @@ impl BaseImage {
         })
     }
 
-    /// The bytes of the image.
+    /// Returns the bytes of the image.
     #[must_use]
     pub fn source(&self) -> &Arc<Source> {
         &self.source
     }
 
-    /// Its ISO 9660 structures.
+    /// Returns the ISO 9660 structures.
     #[must_use]
     pub fn volume(&self) -> &Volume {
         &self.volume
     }
 
-    /// Its El Torito boot catalogue.
+    /// Returns the El Torito boot catalogue.
     #[must_use]
     pub fn boot_catalog(&self) -> Option<&BootCatalog> {
         self.catalog.as_ref()
     }
 
-    /// Its partition tables.
+    /// Returns the partition tables.
     #[must_use]
     pub fn partitions(&self) -> &PartitionTables {
         &self.partitions
     }
 
-    /// Its headers in the system area.
+    /// Returns the headers in the system area.
     #[must_use]
     pub fn headers(&self) -> &SystemAreaHeaders {
         &self.headers
     }
 
-    /// Where it takes an initrd archive. Images for s390x of before 2023 have no such area.
+    /// Returns the embed area for initrd archives. Images for s390x from before 2023 do not have one.
     #[must_use]
     pub fn ignition_area(&self) -> Option<IgnitionArea> {
         self.ignition
     }
 
-    /// Where it takes an initrd archive, or an error that says it does not.
+    /// Returns the embed area for initrd archives.
     ///
     /// # Errors
     ///
-    /// Fails for images without such an area.
+    /// Returns an error if the image does not have one.
     pub fn require_ignition_area(&self) -> Result<IgnitionArea> {
         let missing = "place for an Ignition config";
         self.ignition.ok_or_else(|| not_core_os(&self.source, &self.volume, missing))
     }
 
-    /// Where it has its kernel arguments.
+    /// Returns the embed areas for kernel arguments.
     #[must_use]
     pub fn kargs(&self) -> Option<&KargsAreas> {
         self.kargs.as_ref()
     }
 
-    /// Where it has its kernel arguments, or an error that says it has none.
+    /// Returns the embed areas for kernel arguments.
     ///
     /// # Errors
     ///
-    /// Fails for images without such areas.
+    /// Returns an error if the image does not have any.
     pub fn require_kargs(&self) -> Result<&KargsAreas> {
         self.kargs.as_ref().ok_or_else(|| Error::NoKargs { file: self.source.name().to_owned() })
     }
 
-    /// What its live system understands.
+    /// Returns the features that the live system supports.
     #[must_use]
     pub fn features(&self) -> &Features {
         &self.features
     }
 
-    /// The machine it is for, judged by its boot files; `None` where they tell nothing.
+    /// Returns the architecture that the boot files are for, `None` if they do not show it.
     #[must_use]
     pub fn architecture(&self) -> Option<Architecture> {
         let has = |path: &str| self.volume.tree().find(path).is_some_and(|entry| !entry.extent.is_empty());
@@ -205,145 +191,149 @@ impl BaseImage {
         }
     }
 
-    /// The archive that the Ignition area holds now.
+    /// Reads the archive in the Ignition area.
     ///
     /// # Errors
     ///
-    /// Fails where the area holds neither archives nor zeros, and says so in particular where an edit in place was
-    /// interrupted.
+    /// Returns an error if the area contains neither archives nor zeros. The error is [`Error::Interrupted`] after an
+    /// in-place edit that was not completed.
     pub fn archive(&self) -> Result<Archive> {
         let extent = self.require_ignition_area()?.extent;
         if self.interrupted {
             return Err(self.interrupted_error());
         }
         let area = Plan::of(Arc::clone(&self.source), [Segment::Base(extent)]);
-        Archive::read(area.reader(), Limits::AREA).map_err(|error| self.archive_error(extent.offset(), error))
+        Archive::read(area.reader(), Limits::AREA).map_err(|source| Error::Archive {
+            file: self.source.name().to_owned(),
+            offset: extent.offset(),
+            source,
+        })
     }
 
-    pub(crate) fn archive_error(&self, offset: u64, source: ArchiveError) -> Error {
-        Error::Archive { file: self.source.name().to_owned(), offset, source }
-    }
-
-    /// The entry of a file that an operation needs.
+    /// Returns the directory entry of a file.
     ///
     /// # Errors
     ///
-    /// Fails where the image has no such file.
+    /// Returns an error if the image does not have the file.
     pub fn require_file(&self, path: &str) -> Result<&Entry> {
         let missing = || Error::NotFound { file: self.source.name().to_owned(), path: path.to_owned() };
         self.volume.file(path).ok_or_else(missing)
     }
 
-    /// The bytes of one file of the image.
+    /// Returns the bytes of a file.
     ///
     /// # Errors
     ///
-    /// Fails where the image has no such file.
+    /// Returns an error if the image does not have the file.
     pub fn file(&self, path: &str) -> Result<Plan> {
         let extent = self.require_file(path)?.extent;
         Ok(Plan::of(Arc::clone(&self.source), [Segment::Base(extent)]))
     }
 
-    /// The image with changes: [in place](Self::plan_in_place) where they fit into its embed areas, the minimal form
-    /// after its description if that is [right](Self::verify_minimal), else with a [new layout](crate::relayout).
+    /// Returns the path of the file that contains an extent.
+    #[must_use]
+    pub fn file_at(&self, extent: Extent) -> Option<String> {
+        let tree = self.volume().tree();
+        let holds = |entry: &Entry| entry.kind == Kind::File && entry.extent.contains(extent);
+        tree.entries().find(|(_, entry)| holds(entry)).map(|(id, _)| tree.path(id))
+    }
+
+    /// Returns the paths of the files that overlap an extent, in the order of the image.
+    #[must_use]
+    pub fn files_in(&self, extent: Extent) -> Vec<String> {
+        let tree = self.volume().tree();
+        let overlaps = |entry: &Entry| entry.kind == Kind::File && entry.extent.overlaps(extent);
+        let mut found: Vec<_> = tree.entries().filter(|(_, entry)| overlaps(entry)).collect();
+        found.sort_by_key(|(_, entry)| entry.extent.offset());
+        found.into_iter().map(|(id, _)| tree.path(id)).collect()
+    }
+
+    /// Returns the path of the file that contains an extent, and the offset of the extent in it.
+    pub(crate) fn file_around(&self, extent: Extent) -> Option<(String, u64)> {
+        let path = self.file_at(extent)?;
+        let offset = extent.offset().checked_sub(self.require_file(&path).ok()?.extent.offset())?;
+        Some((path, offset))
+    }
+
+    /// Returns the path of a file as the image spells it: without Rock Ridge, names are cut to 8.3.
+    pub(crate) fn spelling(&self, path: &str) -> String {
+        let tree = self.volume.tree();
+        tree.find_id(path).map_or_else(|| path.to_owned(), |id| tree.path(id))
+    }
+
+    /// Returns the description of this image's minimal ISO. It is read on the first call.
     ///
     /// # Errors
     ///
-    /// Fails where a change is refused or the image has no area for it.
-    pub fn plan(&self, edits: &Edits) -> Result<Plan> {
-        match self.way(edits)? {
-            Way::InPlace => self.plan_in_place(edits),
-            Way::Described => self.plan_described(edits),
-            Way::Relayout(reason) => self.plan_relayout(edits, reason),
+    /// Returns an error if the image has no valid description.
+    pub fn minimal_description(&self) -> Result<Arc<MinimalDescription>> {
+        if let Some(description) = self.minimal.get() {
+            return Ok(Arc::clone(description));
         }
+        let read = Arc::new(self.read_minimal_description()?);
+        Ok(Arc::clone(self.minimal.get_or_init(|| read)))
     }
 
-    /// Which way [`plan`](Self::plan) takes for some edits, and why.
+    fn read_minimal_description(&self) -> Result<MinimalDescription> {
+        let missing = || Error::NoMinimal { file: self.source().name().to_owned() };
+        let extent = self.volume().file(miniso::PATH).ok_or_else(missing)?.extent;
+        if extent.len() > miniso::MAX_LEN {
+            let expected = format!("at most {} bytes", miniso::MAX_LEN);
+            return Err(self.source().malformed(extent.offset(), "miniso.dat", expected, extent.len()));
+        }
+        MinimalDescription::parse(self.source(), extent.offset(), &self.source().read_extent(extent)?)
+    }
+
+    /// Hashes the minimal image that `miniso.dat` describes, in memory bounded by a buffer, and compares the result with
+    /// the recorded digest. The digests differ if a file that both images share was changed. This reads about a hundred
+    /// megabytes.
     ///
     /// # Errors
     ///
-    /// Fails where a change is refused or the image has no area for it.
-    pub fn way(&self, edits: &Edits) -> Result<Way> {
-        if !edits.images.is_empty() {
-            return Ok(Way::Relayout("an initrd image is added"));
+    /// Returns an error if the digests differ, if the image has no valid description, or if the image cannot be read.
+    pub fn verify_minimal(&self) -> Result<()> {
+        let verified = self.minimal_description().and_then(|description| description.verify(self.source()));
+        match &verified {
+            // A read may succeed the next time.
+            Err(Error::Read { .. }) => {}
+            result => self.set_minimal_verified(result.is_ok()),
         }
-        self.check_complete(edits)?;
-        match edits.archive.as_ref().map(|archive| self.archive_patches(archive)).transpose() {
-            Err(Error::ArchiveTooLarge { .. }) => {
-                return Ok(Way::Relayout("the archive is larger than its area"));
-            }
-            fitting => drop(fitting?),
+        verified
+    }
+
+    /// Records the result of an earlier [`verify_minimal`](Self::verify_minimal) of the same bytes. Without this call,
+    /// the first plan of a minimal ISO verifies the description. Later calls have no effect.
+    pub fn set_minimal_verified(&self, is_verified: bool) {
+        self.minimal_verified.get_or_init(|| is_verified);
+    }
+
+    /// Returns `true` if the minimal ISO can be made from `miniso.dat`. Verifies the description if that was not done
+    /// before.
+    pub(crate) fn is_minimal_verified(&self) -> Result<bool> {
+        if let Some(known) = self.minimal_verified.get() {
+            return Ok(*known);
         }
-        if edits.kargs.is_some() || edits.minimal.is_some() {
-            match self.require_kargs()?.patches(&self.edited_kargs(edits)?) {
-                Err(Error::Kargs { reason: crate::KargsError::TooLarge { .. }, .. }) => {
-                    return Ok(Way::Relayout("the kernel arguments are longer than their areas"));
-                }
-                fitting => drop(fitting?),
-            }
-        }
-        match &edits.minimal {
-            None => Ok(Way::InPlace),
-            Some(_) if self.volume().file(crate::miniso::PATH).is_none() => {
-                Ok(Way::Relayout("the image does not describe its minimal form"))
-            }
-            Some(_) if self.is_minimal_verified()? => Ok(Way::Described),
-            Some(_) => Ok(Way::Relayout("the image's description of its minimal form is wrong")),
+        match self.verify_minimal() {
+            Err(error @ Error::Read { .. }) => Err(error),
+            result => Ok(result.is_ok()),
         }
     }
 
-    /// The image with changes, all of them within its embed areas.
-    ///
-    /// # Errors
-    ///
-    /// Fails where a change does not fit, is refused, or the image has no area for it.
-    pub fn plan_in_place(&self, edits: &Edits) -> Result<Plan> {
-        self.check_complete(edits)?;
-        let mut patches = Vec::new();
-        if let Some(archive) = &edits.archive {
-            patches.extend(self.archive_patches(archive)?);
-        }
-        if let Some(edit) = &edits.kargs {
-            let kargs = self.require_kargs()?;
-            patches.extend(kargs.patches(&kargs.edited(edit)?)?);
-        }
-        Plan::whole(Arc::clone(&self.source)).patched(patches)
-    }
-
-    /// After an edit in place that was interrupted, only edits that replace all of its places make an image whole.
-    pub(crate) fn check_complete(&self, edits: &Edits) -> Result<()> {
-        let kargs =
-            matches!(&edits.kargs, Some(KargsEdit::Set(_) | KargsEdit::Reset | KargsEdit::Default(_)));
-        let whole = edits.archive.is_some() && (kargs || self.kargs.is_none());
-        if self.interrupted && !whole { Err(self.interrupted_error()) } else { Ok(()) }
-    }
-
-    fn interrupted_error(&self) -> Error {
+    pub(crate) fn interrupted_error(&self) -> Error {
         Error::Interrupted { file: self.source.name().to_owned() }
     }
 
-    pub(crate) fn archive_patches(&self, archive: &bytes::Bytes) -> Result<[Patch; 2]> {
-        let area = self.require_ignition_area()?.extent;
-        let len = archive.len() as u64;
-        let Some(rest) = area.len().checked_sub(len) else {
-            return Err(Error::ArchiveTooLarge {
-                file: self.source.name().to_owned(),
-                len,
-                capacity: area.len(),
-            });
-        };
-        // Zeros to the end of the area: a longer archive of before must not show behind a shorter one.
-        Ok([
-            Patch { offset: area.offset(), segment: Segment::Bytes(archive.clone()) },
-            Patch { offset: area.offset() + len, segment: Segment::Zero(rest) },
-        ])
+    /// Returns `true` if an in-place edit was started but not completed.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupted
     }
 
-    /// Makes sure that the image holds no customisations: an empty Ignition area and its default kernel arguments.
+    /// Checks that the image is not customised: its Ignition area is empty and its kernel arguments are the default
+    /// ones.
     ///
     /// # Errors
     ///
-    /// Fails with what is not as published.
+    /// Returns an error that names the customised area.
     pub fn require_pristine(&self) -> Result<()> {
         let customized = |what| Err(Error::Customized { file: self.source.name().to_owned(), what });
         if self.ignition.is_some() && !self.archive()?.is_empty() {
@@ -361,13 +351,13 @@ fn not_core_os(source: &Source, volume: &Volume, missing: &'static str) -> Error
     Error::NotCoreOs { file, missing, volume_id }
 }
 
-/// Tells whether an area begins with the marker of an edit that was not completed.
-fn is_interrupted(source: &Source, area: IgnitionArea) -> Result<bool> {
+/// Returns `true` if an area begins with the marker of an in-place edit that was not completed.
+fn has_edit_marker(source: &Source, area: IgnitionArea) -> Result<bool> {
     let start = Extent::new(area.extent.offset(), area.extent.len().min(EDIT_MARKER.len() as u64));
     Ok(start.map(|start| source.read_extent(start)).transpose()?.is_some_and(|start| start == EDIT_MARKER))
 }
 
-/// Areas that share bytes would undo each other's edits.
+/// Rejects areas that share bytes: edits would overwrite each other.
 fn check_apart(source: &Source, ignition: Option<IgnitionArea>, kargs: Option<&KargsAreas>) -> Result<()> {
     let Some(ignition) = ignition else { return Ok(()) };
     let areas = kargs.map_or(&[][..], KargsAreas::areas);

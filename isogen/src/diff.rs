@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::base::BaseImage;
+use crate::digest::Digest;
+use crate::error::Result;
 use crate::extent::Extent;
 use crate::plan::Plan;
 use crate::volume::Kind;
-use crate::{Digest, Result};
 
 /// Differing stretches that are nearer to each other than this are reported as one.
 const JOIN_WITHIN: u64 = 64;
@@ -118,7 +119,7 @@ fn facts(image: &BaseImage) -> Result<BTreeMap<String, String>> {
             fact(format!("ignition area: {name}"), describe(contents.len() as u64, Digest::of(contents)));
         }),
         Err(_) if image.ignition_area().is_none() => {}
-        Err(error) => fact("ignition area".into(), crate::inspect::with_causes(&error)),
+        Err(error) => fact("ignition area".into(), crate::error::with_causes(&error)),
     }
     if let Some(kargs) = image.kargs() {
         let text = |kargs: Result<&str, _>| kargs.map_or_else(|error| format!("{error}"), str::to_owned);
@@ -139,7 +140,7 @@ fn facts(image: &BaseImage) -> Result<BTreeMap<String, String>> {
             format!("{} bytes at byte {}, which overlap another file", extent.len(), extent.offset())
         } else {
             read_to = extent.end();
-            let plan = Plan::of(image.source().clone(), [crate::Segment::Base(extent)]);
+            let plan = Plan::of(image.source().clone(), [crate::plan::Segment::Base(extent)]);
             describe(plan.len(), plan.sha256()?)
         };
         ids.into_iter().for_each(|id| fact(format!("file {}", tree.path(id)), text.clone()));

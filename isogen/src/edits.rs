@@ -1,4 +1,4 @@
-//! What to change in an image.
+//! The edits of an image.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use bytes::Bytes;
 use crate::initrd::Packed;
 use crate::kargs::KargsEdit;
 
-/// Changes of a base image. What is not named stays as it is.
+/// Changes of a base image.
 ///
-/// Ignition config and network files both travel as initrd archives; several archives may share the Ignition area,
-/// and a later one replaces members of the same name of an earlier one.
+/// Ignition configs and network files are members of initrd archives. Several archives may share the Ignition area; a
+/// member of a later archive replaces one of the same name in an earlier archive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Edits {
     pub(crate) archive: Option<Bytes>,
@@ -19,21 +19,21 @@ pub struct Edits {
     pub(crate) images: BTreeMap<String, Bytes>,
 }
 
-/// The minimal form: without root file system, which the live system fetches instead.
+/// A minimal ISO: its live system fetches the root file system.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Minimal {
     pub(crate) rootfs_url: Option<String>,
 }
 
 impl Edits {
-    /// Begins with no changes.
+    /// Creates an empty set of changes.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Puts a packed archive into the Ignition area, in place of what the image holds there, behind archives that
-    /// were added before. An empty one empties the area.
+    /// Replaces the contents of the Ignition area with a packed archive. A second archive is appended to the first. An
+    /// empty archive empties the area.
     #[must_use]
     pub fn archive(mut self, packed: Packed) -> Self {
         self.archive = Some(match self.archive {
@@ -43,16 +43,16 @@ impl Edits {
         self
     }
 
-    /// Leaves the root file system out. The live system fetches it from the URL; without one, somebody has to add that
-    /// kernel argument later.
+    /// Leaves the root file system out. The live system fetches it from the URL. If that is `None`, the caller must add
+    /// that kernel argument later.
     #[must_use]
     pub fn minimal(mut self, rootfs_url: Option<&str>) -> Self {
         self.minimal = Some(Minimal { rootfs_url: rootfs_url.map(str::to_owned) });
         self
     }
 
-    /// Adds an initrd image as a file of its own, `images/NAME`, which the boot loaders load behind the Ignition area.
-    /// (On s390x, which loads a single initrd, it goes into that area.)
+    /// Adds an initrd image as the file `images/NAME`, which boot loaders load after the Ignition area. s390x loads a
+    /// single initrd, so there the image goes into that area.
     #[must_use]
     pub fn initrd_image(mut self, name: impl Into<String>, packed: &Packed) -> Self {
         self.images.insert(name.into(), packed.as_bytes().clone());

@@ -6,9 +6,10 @@
 use serde::Serialize;
 
 use crate::bytes_at::{u16_le, u32_le};
-use crate::extent::Sector;
+use crate::error::Result;
+use crate::extent::{Extent, Sector};
+use crate::source::Source;
 use crate::volume::{Descriptor, Volume};
-use crate::{Extent, Result, Source};
 
 const ENTRY_LEN: usize = 32;
 /// Bytes of the catalogue that are read: one sector holds 64 entries, real ones use four.

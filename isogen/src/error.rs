@@ -114,7 +114,7 @@ pub enum Error {
         /// Name of the image.
         file: String,
         /// What is wrong.
-        reason: crate::kargs::KargsError,
+        reason: KargsError,
     },
     /// The packed archive does not fit into the area.
     #[error("Compressed initramfs is too large: {len} > {capacity} bytes of the Ignition area of {file}")]
@@ -191,7 +191,7 @@ pub enum Error {
     /// A value handed in by the caller cannot be used.
     #[error("{what} {value:?} is refused: {reason}")]
     Refused {
-        /// What was handed in.
+        /// The value.
         what: &'static str,
         /// Its value.
         value: String,
@@ -216,4 +216,68 @@ impl Error {
             _ => None,
         }
     }
+}
+
+/// Why kernel arguments are refused.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KargsError {
+    /// The arguments do not fit.
+    #[error("kargs too large for area: {len} vs {capacity}")]
+    TooLarge {
+        /// Bytes that they would take, with the end character.
+        len: usize,
+        /// Bytes of the area.
+        capacity: usize,
+    },
+    /// A replacement is not of the form `KEY=OLD=NEW`.
+    #[error("invalid replacement {value:?}: format should be: KEY=OLD=NEW")]
+    Replacement {
+        /// The value.
+        value: String,
+    },
+    /// An argument holds a character that would end the boot loader's line.
+    #[error("kernel argument {value:?} holds the control character {found:?} at byte {offset}")]
+    Control {
+        /// The argument.
+        value: String,
+        /// Where.
+        offset: usize,
+        /// Which one.
+        found: char,
+    },
+    /// The areas of the image hold different arguments.
+    #[error("kargs don't match at all offsets: {first:?} at byte {first_at}, {other:?} at byte {other_at}")]
+    Mismatch {
+        /// The arguments of the first area.
+        first: String,
+        /// Where it begins.
+        first_at: u64,
+        /// The arguments of another one.
+        other: String,
+        /// Where it begins.
+        other_at: u64,
+    },
+    /// An area is not text.
+    #[error("the kargs area at byte {offset} is not UTF-8 from its byte {bad} on")]
+    NotText {
+        /// Where the area begins.
+        offset: u64,
+        /// Where in it the text breaks.
+        bad: usize,
+    },
+    /// The image does not say what its arguments were when it was made.
+    #[error("the image does not record its default kargs, so they cannot be restored")]
+    NoDefault,
+}
+
+/// An error and its causes on one line.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
 }

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::areas::{IgnitionArea, IgnitionOrigin, KARGS_INFO};
+use crate::areas::{Features, IgnitionArea, IgnitionOrigin, KARGS_INFO};
 use crate::base::{Architecture, BaseImage};
 use crate::eltorito::BootCatalog;
+use crate::error::{Error, with_causes};
 use crate::extent::Extent;
 use crate::initrd::{Archive, IGNITION_CONFIG};
 use crate::kargs::{KargsArea, KargsAreas, KargsOrigin};
 use crate::partitions::PartitionTables;
 use crate::plan::{Plan, Segment};
-use crate::volume::{Entry, EntryId, Finding, Kind};
-use crate::{Error, Features};
+use crate::volume::{EntryId, Finding, Kind};
 
 /// A description of an image.
 #[derive(Debug, Serialize)]
@@ -58,7 +58,7 @@ pub struct BootFile {
     /// Its length in bytes.
     pub len: u64,
     /// Its SHA-256.
-    pub sha256: crate::Digest,
+    pub sha256: crate::digest::Digest,
 }
 
 /// A volume's identifiers and size.
@@ -141,7 +141,7 @@ pub struct MinimalSummary {
     /// Its length in bytes.
     pub len: Option<u64>,
     /// Its SHA-256.
-    pub sha256: Option<crate::Digest>,
+    pub sha256: Option<crate::digest::Digest>,
     /// The version of the program that described it.
     pub writer: Option<String>,
     /// Why it is not available.
@@ -294,24 +294,6 @@ impl BaseImage {
         }
     }
 
-    /// The path of the file that holds an extent.
-    #[must_use]
-    pub fn file_at(&self, extent: Extent) -> Option<String> {
-        let tree = self.volume().tree();
-        let holds = |entry: &Entry| entry.kind == Kind::File && entry.extent.contains(extent);
-        tree.entries().find(|(_, entry)| holds(entry)).map(|(id, _)| tree.path(id))
-    }
-
-    /// The paths of the files that share bytes with an extent, as they lie one behind the other.
-    #[must_use]
-    pub fn files_in(&self, extent: Extent) -> Vec<String> {
-        let tree = self.volume().tree();
-        let is_there = |entry: &Entry| entry.kind == Kind::File && entry.extent.overlaps(extent);
-        let mut found: Vec<_> = tree.entries().filter(|(_, entry)| is_there(entry)).collect();
-        found.sort_by_key(|(_, entry)| entry.extent.offset());
-        found.into_iter().map(|(id, _)| tree.path(id)).collect()
-    }
-
     fn inspect_minimal(&self) -> MinimalSummary {
         let (description, error) = split(self.minimal_description());
         MinimalSummary {
@@ -352,15 +334,4 @@ fn split<T, E: std::error::Error>(result: Result<T, E>) -> (Option<T>, Option<St
         Ok(value) => (Some(value), None),
         Err(error) => (None, Some(with_causes(&error))),
     }
-}
-
-/// An error and its causes on one line.
-pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }

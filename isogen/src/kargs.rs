@@ -1,80 +1,29 @@
-//! Kernel arguments: the areas of an image that hold them, and how they are edited.
+//! Kernel arguments: the embed areas that contain them, and edits.
 //!
-//! A live image has its command line in the configs of its boot loaders (on s390x: in its boot image), each time in an
-//! area of equal length: the arguments, an end character, filler up to the length. The last byte of the filler's line
-//! lies outside of the area, so that even a full one stays a comment line.
+//! A base image has its command line in the configs of its boot loaders (on s390x: in its boot image). Each copy is in
+//! an area of the same length: the arguments, an end character, then filler. The last byte of the filler's line is
+//! outside of the area, so that a full area still ends in a comment line.
 
 use bytes::Bytes;
 
+use crate::error::{Error, KargsError, Result};
+use crate::extent::Extent;
 use crate::plan::{Patch, Segment};
-use crate::{Error, Extent, Result, Source};
+use crate::source::Source;
 
-/// Why kernel arguments are refused.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum KargsError {
-    /// The arguments do not fit.
-    #[error("kargs too large for area: {len} vs {capacity}")]
-    TooLarge {
-        /// Bytes that they would take, with the end character.
-        len: usize,
-        /// Bytes of the area.
-        capacity: usize,
-    },
-    /// A replacement is not of the form `KEY=OLD=NEW`.
-    #[error("invalid replacement {value:?}: format should be: KEY=OLD=NEW")]
-    Replacement {
-        /// What was handed in.
-        value: String,
-    },
-    /// An argument holds a character that would end the boot loader's line.
-    #[error("kernel argument {value:?} holds the control character {found:?} at byte {offset}")]
-    Control {
-        /// The argument.
-        value: String,
-        /// Where.
-        offset: usize,
-        /// Which one.
-        found: char,
-    },
-    /// The areas of the image hold different arguments.
-    #[error("kargs don't match at all offsets: {first:?} at byte {first_at}, {other:?} at byte {other_at}")]
-    Mismatch {
-        /// The arguments of the first area.
-        first: String,
-        /// Where it begins.
-        first_at: u64,
-        /// The arguments of another one.
-        other: String,
-        /// Where it begins.
-        other_at: u64,
-    },
-    /// An area is not text.
-    #[error("the kargs area at byte {offset} is not UTF-8 from its byte {bad} on")]
-    NotText {
-        /// Where the area begins.
-        offset: u64,
-        /// Where in it the text breaks.
-        bad: usize,
-    },
-    /// The image does not say what its arguments were when it was made.
-    #[error("the image does not record its default kargs, so they cannot be restored")]
-    NoDefault,
-}
-
-/// One area.
+/// A kernel-argument area.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KargsArea {
-    /// Where it is in the image.
+    /// Its bytes in the image.
     pub extent: Extent,
-    /// The filler behind the arguments, where the image names one.
+    /// The filler after the arguments, if the image names one.
     pub pad: Option<char>,
-    /// The character that ends the arguments, where the image names one.
+    /// The character that ends the arguments, if the image names one.
     pub end: Option<char>,
     pub(crate) contents: Bytes,
 }
 
-/// How the areas were found.
+/// The description that named the areas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -83,7 +32,7 @@ pub enum KargsOrigin {
     Description,
     /// The header `coreKarg` in the system area names them.
     Header,
-    /// The boot loaders' configs were searched for the marker.
+    /// A search of the boot loaders' configs for the marker.
     Marker,
 }
 
@@ -92,11 +41,11 @@ pub enum KargsOrigin {
 pub struct KargsAreas {
     /// The name of the image.
     pub(crate) file: String,
-    /// Whether an edit in place was not completed, so that nobody knows what the areas hold.
+    /// Whether an in-place edit was not completed, so that the contents of the areas are unknown.
     pub(crate) interrupted: bool,
-    pub(crate) areas: Vec<KargsArea>,
-    pub(crate) default: Option<String>,
-    pub(crate) origin: KargsOrigin,
+    areas: Vec<KargsArea>,
+    default: Option<String>,
+    origin: KargsOrigin,
 }
 
 impl KargsArea {
@@ -112,11 +61,11 @@ impl KargsArea {
         self.end.unwrap_or('\n')
     }
 
-    /// The arguments in it.
+    /// Returns the arguments in the area.
     ///
     /// # Errors
     ///
-    /// Fails where it is not text.
+    /// Returns an error if the area is not text.
     pub fn text(&self) -> Result<&str, KargsError> {
         let text = std::str::from_utf8(&self.contents).map_err(|error| KargsError::NotText {
             offset: self.extent.offset(),
@@ -125,18 +74,18 @@ impl KargsArea {
         Ok(text.trim_end_matches(self.pad()).trim_end_matches(self.end()).trim())
     }
 
-    /// The bytes of the area when it holds `kargs`.
+    /// Returns the bytes of the area with `kargs` in it.
     fn filled(&self, kargs: &str) -> Result<Bytes, KargsError> {
         self.filled_to(kargs, self.contents.len())
     }
 
-    /// The bytes of an area of its kind with `capacity` bytes.
+    /// Returns the bytes of an area of `capacity` bytes with `kargs` in it.
     pub(crate) fn filled_to(&self, kargs: &str, capacity: usize) -> Result<Bytes, KargsError> {
         let mut bytes = format!("{kargs}{}", self.end()).into_bytes();
         if bytes.len() > capacity {
             return Err(KargsError::TooLarge { len: bytes.len(), capacity });
         }
-        // Only the low byte counts, as for everybody who writes these areas.
+        // Other tools that write these areas use the low byte only, too.
         let [pad, ..] = u32::from(self.pad()).to_le_bytes();
         bytes.resize(capacity, pad);
         Ok(bytes.into())
@@ -144,29 +93,48 @@ impl KargsArea {
 }
 
 impl KargsAreas {
-    /// The areas, in the order of the image.
+    /// Sorts areas by offset. Returns the reason as an error if no area is given or two share bytes.
+    pub(crate) fn new(
+        source: &Source,
+        mut areas: Vec<KargsArea>,
+        default: Option<String>,
+        origin: KargsOrigin,
+    ) -> Result<Self, String> {
+        areas.sort_by_key(|area| area.extent);
+        // The same area named twice is one area.
+        areas.dedup_by(|a, b| a.extent == b.extent && a.pad == b.pad && a.end == b.end);
+        if areas.is_empty() {
+            return Err("it names no areas".into());
+        }
+        if let Some([a, b]) = areas.array_windows().find(|[a, b]| a.extent.overlaps(b.extent)) {
+            return Err(format!("the areas {} and {} overlap", a.extent, b.extent));
+        }
+        Ok(Self { file: source.name().to_owned(), interrupted: false, areas, default, origin })
+    }
+
+    /// Returns the areas, in the order of the image.
     #[must_use]
     pub fn areas(&self) -> &[KargsArea] {
         &self.areas
     }
 
-    /// How they were found.
+    /// Returns the description that named them.
     #[must_use]
     pub fn origin(&self) -> KargsOrigin {
         self.origin
     }
 
-    /// Bytes of each area. The longest command line is one byte shorter.
+    /// Returns the bytes of each area. The longest command line is one byte shorter.
     #[must_use]
     pub fn area_len(&self) -> u64 {
         self.areas.first().map_or(0, |area| area.extent.len())
     }
 
-    /// The arguments with which the image was made.
+    /// Returns the default arguments, with which the builder made the image.
     ///
     /// # Errors
     ///
-    /// Fails for an image that does not record them.
+    /// Returns an error if the image does not record them.
     pub fn default(&self) -> Result<&str> {
         self.default.as_deref().ok_or_else(|| self.error(KargsError::NoDefault))
     }
@@ -175,11 +143,12 @@ impl KargsAreas {
         Error::Kargs { file: self.file.clone(), reason }
     }
 
-    /// The arguments that the image has now.
+    /// Returns the current arguments.
     ///
     /// # Errors
     ///
-    /// Fails where the areas are not text or differ from each other, or where an edit in place was interrupted.
+    /// Returns an error if the areas are not text or differ from each other, or after an in-place edit that was not
+    /// completed.
     pub fn current(&self) -> Result<&str> {
         if self.interrupted {
             return Err(Error::Interrupted { file: self.file.clone() });
@@ -203,12 +172,11 @@ impl KargsAreas {
         Ok(text)
     }
 
-    /// Applies an edit and gives the new arguments.
+    /// Applies an edit and returns the new arguments. Only [`patches`](Self::patches) checks that they fit.
     ///
     /// # Errors
     ///
-    /// Fails where the arguments cannot be read or an operation is refused. Whether they fit is told by
-    /// [`patches`](Self::patches).
+    /// Returns an error if the arguments cannot be read or an operation is not valid.
     pub fn edited(&self, edit: &KargsEdit) -> Result<String> {
         let edited = match edit {
             KargsEdit::Set(kargs) => check_control(kargs).map(|()| kargs.trim().to_owned()),
@@ -219,11 +187,16 @@ impl KargsAreas {
         edited.map_err(|reason| self.error(reason))
     }
 
-    /// The changes that put `kargs` into every area.
+    /// Returns `true` if `kargs` fits into every area.
+    pub(crate) fn fits(&self, kargs: &str) -> bool {
+        self.areas.iter().all(|area| kargs.len() + area.end().len_utf8() <= area.contents.len())
+    }
+
+    /// Returns the changes that put `kargs` into every area.
     ///
     /// # Errors
     ///
-    /// Fails where they do not fit.
+    /// Returns an error if `kargs` does not fit.
     pub fn patches(&self, kargs: &str) -> Result<Vec<Patch>> {
         let patch = |area: &KargsArea| {
             let segment = Segment::Bytes(area.filled(kargs).map_err(|reason| self.error(reason))?);
@@ -237,22 +210,22 @@ impl KargsAreas {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KargsEdit {
-    /// Exactly these.
+    /// These arguments.
     Set(String),
-    /// Those with which the image was made.
+    /// The default arguments.
     Reset,
-    /// Those that are there, with operations applied.
+    /// The current arguments with operations applied.
     Current(KargsOperations),
-    /// Those with which the image was made, with operations applied.
+    /// The default arguments with operations applied.
     Default(KargsOperations),
 }
 
 /// Operations on a command line, applied in the order of the fields.
 ///
-/// Arguments are compared as they are written, with what stands between two spaces; quotes mean nothing.
+/// Arguments are compared as text between two spaces. Quotes have no meaning.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KargsOperations {
-    /// Arguments to remove. One may hold spaces, and then matches a run of arguments.
+    /// Arguments to remove. A value with spaces matches several consecutive arguments.
     pub delete: Vec<String>,
     /// Arguments to add at the end.
     pub append: Vec<String>,
@@ -261,7 +234,7 @@ pub struct KargsOperations {
 }
 
 impl KargsOperations {
-    /// Tells whether there is nothing to do.
+    /// Returns `true` if there are no operations.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.delete.is_empty() && self.append.is_empty() && self.replace.is_empty()
@@ -271,7 +244,7 @@ impl KargsOperations {
     ///
     /// # Errors
     ///
-    /// Fails for a malformed replacement and for arguments that hold control characters.
+    /// Returns an error if a replacement is malformed or an argument contains control characters.
     pub fn apply(&self, kargs: &str) -> Result<String, KargsError> {
         let mut line = format!(" {kargs} ");
         for argument in &self.delete {
@@ -300,7 +273,7 @@ fn split_replacement(value: &str) -> Result<(&str, &str, &str), KargsError> {
 }
 
 fn check_control(value: &str) -> Result<(), KargsError> {
-    // What stands around an argument is trimmed off and does no harm.
+    // White space around an argument is trimmed.
     let leading = value.len() - value.trim_start().len();
     match value.trim().char_indices().find(|(_, character)| character.is_control()) {
         Some((offset, found)) => {

@@ -1,7 +1,7 @@
-//! `miniso.dat`: how to make the minimal ISO out of the full one.
+//! `miniso.dat`: the description of the minimal ISO in terms of the full one.
 //!
-//! The builder masters a second image without the root file system and records how it differs: which byte runs are
-//! files of the full image, and, packed with xz, all bytes in between. That is a segment map in all but name.
+//! The builder masters a second image without the root file system and records the differences: which runs of bytes are
+//! files of the full image and, packed with xz, all bytes between them.
 //!
 //! ```text
 //! magic "MINISO\0\0", version 1, version of the writer (text)
@@ -17,36 +17,28 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::areas::{KARGS_INFO, KargsDescription};
-use crate::base::BaseImage;
 use crate::bytes_at::array;
 use crate::digest::Digest;
-use crate::edits::Edits;
+use crate::error::{Error, Result};
 use crate::extent::{Extent, Sector};
-use crate::kargs::{KargsEdit, KargsOperations};
-use crate::plan::{Patch, Plan, Segment};
-pub(crate) use crate::pxe::ROOTFS;
-use crate::{Error, Result, Source};
+use crate::plan::{Plan, Segment};
+use crate::source::Source;
 
 pub(crate) const PATH: &str = "coreos/miniso.dat";
 const MAGIC: &[u8] = b"MINISO\0\0";
 const VERSION: u64 = 1;
-/// Largest description that is read. Builders reserve 16 KiB.
-const MAX_LEN: u64 = 1 << 20;
-/// Most bytes that the packed part may grow to: it holds metadata and the ends of sectors, well below a MiB.
+/// The largest description that is read. Builders reserve 16 KiB.
+pub(crate) const MAX_LEN: u64 = 1 << 20;
+/// The limit of unpacked bytes: metadata and the ends of sectors, in practice below a MiB.
 const MAX_UNPACKED: u64 = 64 << 20;
-/// Most memory that the xz decoder may take: preset 9 needs 65 MiB.
+/// The memory limit of the xz decoder: preset 9 needs 65 MiB.
 const DECODER_MEMORY: u64 = 256 << 20;
-/// What a minimal ISO does not have: the label of the ISO that holds the root file system.
-const LIVE_ISO: &str = "coreos.liveiso=";
-const ROOTFS_URL: &str = "coreos.live.rootfs_url=";
-
 /// A run of the minimal image that is a file of the full one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableEntry {
-    /// Where it begins in the minimal image.
+    /// Its first sector in the minimal image.
     pub minimal: Sector,
-    /// Where it begins in the full image.
+    /// Its first sector in the full image.
     pub full: Sector,
     /// Its length in bytes.
     pub len: u32,
@@ -66,11 +58,11 @@ pub struct MinimalDescription {
 }
 
 impl MinimalDescription {
-    /// Parses a `miniso.dat` that belongs to `full`; `offset` is where it stands in it.
+    /// Parses the `miniso.dat` of the image `full`. `offset` is its offset in that image.
     ///
     /// # Errors
     ///
-    /// Fails where it is not one, refers to bytes outside of the image, or does not unpack.
+    /// Returns an error if the bytes are not a `miniso.dat`, refer to bytes outside of the image, or do not unpack.
     pub fn parse(full: &Source, offset: u64, bytes: &[u8]) -> Result<Self> {
         let mut fields = Fields { full, offset, bytes, at: 0 };
         let magic = fields.take(MAGIC.len(), "magic")?;
@@ -128,8 +120,8 @@ impl MinimalDescription {
             let expected = format!("{gaps} bytes between the entries");
             return Err(full.malformed(offset, "miniso packed bytes", expected, self.literal.len()));
         }
-        // The minimal image lacks files of the full one. A table that names the same file over and over could make it
-        // terabytes long.
+        // A minimal image has fewer files than the full one. A table that names the same file many times could describe
+        // terabytes.
         let len = end + (self.literal.len() as u64 - gaps);
         if len > full.len() {
             let expected = format!("at most the {} bytes of the full one", full.len());
@@ -160,13 +152,13 @@ impl MinimalDescription {
         })
     }
 
-    /// The last byte of the full image that the minimal one contains.
+    /// Returns the last byte of the full image that the minimal one contains.
     fn last_byte(&self) -> Option<Extent> {
         let ends = self.table.iter().map(|entry| Extent::at_sector(entry.full, entry.len).end());
         Extent::new(ends.max()?.checked_sub(1)?, 1)
     }
 
-    /// The minimal image as it was mastered.
+    /// Plans the minimal image as the builder mastered it.
     pub(crate) fn plan(&self, full: &Arc<Source>) -> Plan {
         let mut segments = Vec::new();
         let mut rest = self.literal.clone();
@@ -182,7 +174,7 @@ impl MinimalDescription {
     }
 }
 
-/// The fields of a description, read one behind the other.
+/// A cursor over the fields of a description.
 struct Fields<'a> {
     full: &'a Source,
     offset: u64,
@@ -191,7 +183,7 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Says what is wrong with the field that begins at `at`.
+    /// Returns an error about the field at `at`.
     fn malformed_at(
         &self,
         at: usize,
@@ -202,7 +194,7 @@ impl<'a> Fields<'a> {
         self.full.malformed(self.position(at), what, expected, found)
     }
 
-    /// Where in the image a byte of the description stands.
+    /// Returns the offset in the image of a byte of the description.
     fn position(&self, at: usize) -> u64 {
         self.offset.saturating_add(at as u64)
     }
@@ -246,7 +238,7 @@ impl<'a> Fields<'a> {
         u32::try_from(number).map_err(|_| self.malformed_at(at, what, "32 bits", number))
     }
 
-    /// The table. Memory grows with the bytes that are there, not with the count that they claim.
+    /// Reads the table. Memory grows with the bytes that exist, not with the stated count.
     fn table(&mut self) -> Result<Vec<TableEntry>> {
         let count = self.number("miniso table")?;
         let mut table = Vec::new();
@@ -277,189 +269,9 @@ fn unpack(packed: &[u8]) -> std::io::Result<Vec<u8>> {
     Ok(unpacked)
 }
 
-impl BaseImage {
-    /// The description of the minimal form of this image.
-    ///
-    /// # Errors
-    ///
-    /// Fails where the image has none or a broken one.
-    pub fn minimal_description(&self) -> Result<Arc<MinimalDescription>> {
-        if let Some(known) = self.minimal.get() {
-            return Ok(Arc::clone(known));
-        }
-        let read = Arc::new(self.read_minimal_description()?);
-        Ok(Arc::clone(self.minimal.get_or_init(|| read)))
-    }
-
-    fn read_minimal_description(&self) -> Result<MinimalDescription> {
-        let missing = || Error::NoMinimal { file: self.source().name().to_owned() };
-        let extent = self.volume().file(PATH).ok_or_else(missing)?.extent;
-        if extent.len() > MAX_LEN {
-            let expected = format!("at most {MAX_LEN} bytes");
-            return Err(self.source().malformed(extent.offset(), "miniso.dat", expected, extent.len()));
-        }
-        MinimalDescription::parse(self.source(), extent.offset(), &self.source().read_extent(extent)?)
-    }
-
-    /// Hashes the minimal image that `miniso.dat` describes, in memory bounded by a buffer, and compares the result with
-    /// the recorded digest. The digests differ if the files that both images share were changed. This reads about a
-    /// hundred megabytes.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the digests differ, if the image has no description or a malformed one, or if the image
-    /// cannot be read.
-    pub fn verify_minimal(&self) -> Result<()> {
-        let verified = self.minimal_description().and_then(|description| description.verify(self.source()));
-        match &verified {
-            // A read may succeed the next time.
-            Err(Error::Read { .. }) => {}
-            result => self.set_minimal_verified(result.is_ok()),
-        }
-        verified
-    }
-
-    /// Records the result of an earlier [`verify_minimal`](Self::verify_minimal) of the same bytes. Without this call,
-    /// the first plan of a minimal ISO verifies the description. Later calls have no effect.
-    pub fn set_minimal_verified(&self, is_verified: bool) {
-        // An earlier result is about the same bytes.
-        let _ = self.minimal_verified.set(is_verified);
-    }
-
-    /// Returns `true` if the minimal ISO can be made from `miniso.dat`. Verifies the description if that was not done
-    /// before.
-    pub(crate) fn is_minimal_verified(&self) -> Result<bool> {
-        if let Some(known) = self.minimal_verified.get() {
-            return Ok(*known);
-        }
-        match self.verify_minimal() {
-            Err(error @ Error::Read { .. }) => Err(error),
-            result => Ok(result.is_ok()),
-        }
-    }
-
-    /// The minimal ISO as `miniso.dat` describes it, with the other edits in its areas.
-    pub(crate) fn plan_described(&self, edits: &Edits) -> Result<Plan> {
-        self.require_pristine()?;
-        let mastered = self.minimal_description()?.plan(self.source());
-        let name = self.source().name().to_owned();
-        let minimal = Self::from_source(Source::new(name, mastered.len(), mastered.clone()))?;
-        let default = minimal.minimal_default()?;
-        let mut patches = minimal.require_kargs()?.patches(&self.edited_kargs(edits)?)?;
-        patches.extend(minimal.minimal_kargs_description(default)?);
-        if let Some(archive) = &edits.archive {
-            patches.extend(minimal.archive_patches(archive)?);
-        }
-        mastered.patched(patches)
-    }
-
-    /// Of a minimal image as it was mastered: its kernel arguments without the ISO's label.
-    fn minimal_default(&self) -> Result<String> {
-        let kargs = self.require_kargs()?;
-        without_label(self, kargs.current()?)
-    }
-
-    /// The kernel arguments after edits; of a minimal ISO without the label, with the root file system's URL.
-    pub(crate) fn edited_kargs(&self, edits: &Edits) -> Result<String> {
-        let areas = self.require_kargs()?;
-        // Without an edit, an edit without operations.
-        let unchanged = KargsEdit::Current(KargsOperations::default());
-        let kargs = areas.edited(edits.kargs.as_ref().unwrap_or(&unchanged))?;
-        let Some(minimal) = &edits.minimal else { return Ok(kargs) };
-        let kargs = if kargs.contains(LIVE_ISO) { without_label(self, &kargs)? } else { kargs };
-        let rootfs = minimal.rootfs_url.as_deref().map(rootfs_argument).transpose()?;
-        Ok(rootfs.map_or(kargs.clone(), |rootfs| format!("{kargs} {rootfs}")))
-    }
-
-    /// `kargs.json` with the new default, filled with spaces to its old length.
-    fn minimal_kargs_description(&self, default: String) -> Result<Option<Patch>> {
-        let Some(mut description) = KargsDescription::read(self.source(), self.volume())? else {
-            return Ok(None);
-        };
-        description.default = default;
-        let extent = self.require_file(KARGS_INFO)?.extent;
-        let mut json = description.to_json(self.source())?;
-        let len = usize::try_from(extent.len()).unwrap_or(usize::MAX);
-        if json.len() > len {
-            let reason = format!("the new description takes {} bytes, the file has {len}", json.len());
-            return Err(Error::Description {
-                file: self.source().name().to_owned(),
-                path: KARGS_INFO.to_owned(),
-                reason,
-            });
-        }
-        json.resize(len, b' ');
-        Ok(Some(Patch { offset: extent.offset(), segment: Segment::Bytes(json.into()) }))
-    }
-}
-
-/// Kernel arguments without the label of the ISO that holds the root file system.
-pub(crate) fn without_label(image: &BaseImage, kargs: &str) -> Result<String> {
-    let label = kargs.split_whitespace().find(|argument| argument.starts_with(LIVE_ISO));
-    let Some(label) = label else {
-        let path = format!("kernel argument {LIVE_ISO}");
-        return Err(Error::NotFound { file: image.source().name().to_owned(), path });
-    };
-    let delete = vec![label.to_owned()];
-    let operations = KargsOperations { delete, ..KargsOperations::default() };
-    let file = image.source().name().to_owned();
-    operations.apply(kargs).map_err(|reason| Error::Kargs { file, reason })
-}
-
-/// The kernel argument for a root file system's URL, in double quotes where GRUB would take a character for its own.
-///
-/// GRUB removes the quotes; isolinux and s390x pass them on, and the live system's argument reader removes them.
-///
-/// # Errors
-///
-/// Fails for a URL that no boot loader can pass on unharmed.
-pub fn rootfs_argument(url: &str) -> Result<String> {
-    let refused = |reason| Err(Error::Refused { what: "rootfs URL", value: url.to_owned(), reason });
-    if url.chars().any(|character| character.is_whitespace() || character.is_control()) {
-        return refused("a kernel argument ends at white space");
-    }
-    if url.contains(['"', '\\', '$']) {
-        return refused("GRUB interprets \" \\ and $ even between quotes");
-    }
-    let Some(place) = ["http://", "https://", "tftp://"].iter().find_map(|scheme| url.strip_prefix(scheme))
-    else {
-        return refused("the live system fetches http:, https: and tftp: URLs only");
-    };
-    if place.is_empty() || place.starts_with(['/', '?', '#']) {
-        return refused("no host stands behind its scheme");
-    }
-    let quote = if url.contains(['{', '}', '|', '&', ';', '<', '>', '\'']) { "\"" } else { "" };
-    Ok(format!("{ROOTFS_URL}{quote}{url}{quote}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn urls_are_quoted_only_where_grub_needs_it() {
-        let argument = |url| rootfs_argument(url).unwrap();
-        assert_eq!(argument("https://example.com/r"), "coreos.live.rootfs_url=https://example.com/r");
-        assert_eq!(argument("http://h/r?a=1&b=2"), "coreos.live.rootfs_url=\"http://h/r?a=1&b=2\"");
-    }
-
-    #[test]
-    fn urls_that_boot_loaders_would_break_are_refused() {
-        for url in [
-            "http://h/a b",
-            " http://h",
-            "http://h/\"",
-            "http://h/$x",
-            "http://h/\\",
-            "http://h/\n",
-            "ftp://h",
-            "http://",
-            "https:///rootfs.img",
-            "tftp://?h",
-        ] {
-            assert!(matches!(rootfs_argument(url), Err(Error::Refused { .. })), "{url:?}");
-        }
-    }
 
     fn parse(bytes: &[u8]) -> Result<MinimalDescription> {
         MinimalDescription::parse(&Source::from_bytes("full", vec![0; 1 << 20]), 0, bytes)

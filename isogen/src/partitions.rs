@@ -7,7 +7,9 @@
 use serde::Serialize;
 
 use crate::bytes_at::{array, u16_be, u32_be, u32_le, u64_le};
-use crate::{Extent, Result, Source};
+use crate::error::Result;
+use crate::extent::{Extent, Sector};
+use crate::source::Source;
 
 /// Bytes in one sector of a disk.
 pub const DISK_SECTOR_SIZE: u64 = 512;
@@ -112,8 +114,7 @@ impl PartitionTables {
     /// Fails only where the storage does: an image without tables, or with odd ones, is none of a reader's business.
     pub fn read(source: &Source) -> Result<Self> {
         let len = source.len().min(32 << 10);
-        let area =
-            source.read_extent(Extent::new(0, len).unwrap_or(Extent::at_sector(crate::Sector(0), 0)))?;
+        let area = source.read_extent(Extent::new(0, len).unwrap_or(Extent::at_sector(Sector(0), 0)))?;
         let gpt = read_gpt(source, DISK_SECTOR_SIZE)?;
         let backup_at = gpt.as_ref().and_then(|gpt| gpt.backup.checked_mul(DISK_SECTOR_SIZE));
         let backup_gpt = backup_at.map(|at| read_gpt(source, at)).transpose()?.flatten();

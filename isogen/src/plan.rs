@@ -9,8 +9,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::bytes_at::zeros_at_start;
 use crate::digest::{Digest, Hasher};
-use crate::{Error, Extent, Result, Source};
+use crate::error::{Error, Result};
+use crate::extent::Extent;
+use crate::source::Source;
 
 /// A run of bytes of an artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -370,15 +373,6 @@ impl Plan {
     }
 }
 
-/// The number of zeros that some bytes begin with. Areas and gaps between files are mostly zeros, so whole blocks are
-/// compared first: several times as fast as looking at each byte.
-pub(crate) fn zeros_at_start(bytes: &[u8]) -> usize {
-    const BLOCK_LEN: usize = 64;
-    let (blocks, _) = bytes.as_chunks::<BLOCK_LEN>();
-    let whole = BLOCK_LEN * blocks.iter().take_while(|block| **block == [0; BLOCK_LEN]).count();
-    whole + bytes.iter().skip(whole).take_while(|byte| **byte == 0).count()
-}
-
 /// Tells a hasher which bytes a segment stands for, without reading them.
 fn describe(segment: &Segment, hasher: &mut Hasher) {
     let (tag, first, bytes): (u8, u64, &[u8]) = match segment {
@@ -406,7 +400,7 @@ fn joined(first: &Segment, second: &Segment) -> Option<Segment> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ReadAt;
+    use crate::source::ReadAt;
 
     fn base() -> Arc<Source> {
         Arc::new(Source::from_bytes("base", &b"0123456789"[..]))
@@ -495,15 +489,6 @@ mod tests {
             let full = long.followed_by([more, Segment::Zero(1)]);
             assert_eq!(full.len(), u64::MAX);
             assert_eq!(full.read_at(&mut [1; 8], u64::MAX - 4).unwrap(), 4);
-        }
-    }
-
-    #[test]
-    fn zeros_are_counted_up_to_the_first_other_byte() {
-        for len in [0, 1, 63, 64, 65, 128, 200] {
-            let zeros = vec![0; len];
-            assert_eq!(zeros_at_start(&zeros), len);
-            assert_eq!(zeros_at_start(&[&zeros[..], &[7; 100]].concat()), len);
         }
     }
 

@@ -1,46 +1,44 @@
-//! The PXE artifacts of a live image: kernel, initrd and root file system as plans, without copying them out.
+//! Plans of the PXE artifacts of a base image: kernel, initrd and root file system.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::base::BaseImage;
+use crate::base::{BaseImage, PXE_DIRECTORY};
+use crate::error::{Error, Result};
 use crate::extent::Extent;
 use crate::initrd::{Packed, newc};
 use crate::plan::{Plan, Segment};
-use crate::{Error, Result};
 
-/// The folder of the artifacts.
-pub(crate) const DIRECTORY: &str = "images/pxeboot";
 const INITRD: &str = "images/pxeboot/initrd.img";
 pub(crate) const ROOTFS: &str = "images/pxeboot/rootfs.img";
-/// What a kernel has been called over the years.
+/// The names of the kernel over the years.
 const KERNELS: [&str; 2] = ["images/pxeboot/vmlinuz", "images/pxeboot/kernel.img"];
-/// On s390x: the address and size of the initrd, which are loaded beside it.
+/// On s390x: the address and size of the initrd.
 const ADDRSIZE: &str = "images/initrd.addrsize";
-/// On s390x: the list of what to load where.
+/// On s390x: the list of files to load, with their addresses.
 const LOAD_LIST: &str = "generic.ins";
 
-/// One file of the PXE folder.
+/// A file of the PXE directory.
 #[derive(Debug, Clone)]
 pub struct PxeFile {
-    /// Its ISO 9660 name in lower case, which is what `coreos-installer` names it by.
+    /// Its ISO 9660 name in lower case, as in `coreos-installer`.
     pub name: String,
     /// Its bytes.
     pub plan: Plan,
 }
 
 impl BaseImage {
-    /// Every file of the PXE folder.
+    /// Returns every file of the PXE directory.
     ///
     /// # Errors
     ///
-    /// Fails where the image has no such folder.
+    /// Returns an error if the image does not have that directory.
     pub fn pxe_files(&self) -> Result<Vec<PxeFile>> {
         let tree = self.volume().tree();
         let missing =
-            || Error::NotFound { file: self.source().name().to_owned(), path: DIRECTORY.to_owned() };
-        let directory = tree.find_id(DIRECTORY).ok_or_else(missing)?;
+            || Error::NotFound { file: self.source().name().to_owned(), path: PXE_DIRECTORY.to_owned() };
+        let directory = tree.find_id(PXE_DIRECTORY).ok_or_else(missing)?;
         let files = tree.children(directory).filter(|(_, entry)| entry.directory.is_none());
         let artifact = |entry: &crate::volume::Entry| PxeFile {
             name: entry.iso_name.to_lowercase(),
@@ -49,30 +47,30 @@ impl BaseImage {
         Ok(files.map(|(_, entry)| artifact(entry)).collect())
     }
 
-    /// The kernel.
+    /// Returns the kernel.
     ///
     /// # Errors
     ///
-    /// Fails where the image has none.
+    /// Returns an error if the image does not have one.
     pub fn kernel(&self) -> Result<Plan> {
         let [vmlinuz, kernel] = KERNELS.map(|path| self.file(path));
         vmlinuz.or_else(|missing| kernel.map_err(|_| missing))
     }
 
-    /// The root file system.
+    /// Returns the root file system.
     ///
     /// # Errors
     ///
-    /// Fails where the image has none, as a minimal ISO.
+    /// Returns an error if the image does not have one, like a minimal ISO.
     pub fn rootfs(&self) -> Result<Plan> {
         self.file(ROOTFS)
     }
 
-    /// The initrd with archives behind it, each beginning on a multiple of four bytes as the kernel asks.
+    /// Returns the initrd followed by archives. Each begins at a multiple of four bytes, as the kernel requires.
     ///
     /// # Errors
     ///
-    /// Fails where the image has no initrd.
+    /// Returns an error if the image does not have an initrd.
     pub fn initrd(&self, archives: impl IntoIterator<Item = Packed>) -> Result<Plan> {
         let initrd = self.file(INITRD)?;
         let padding = Segment::Bytes(Bytes::from_static(newc::padding(initrd.len())));
@@ -80,11 +78,12 @@ impl BaseImage {
         Ok(initrd.followed_by(std::iter::once(padding).chain(archives)))
     }
 
-    /// On s390x, `initrd.addrsize` for an initrd of `len` bytes: the address of the base's, with the new length.
+    /// Returns `initrd.addrsize` (s390x) for an initrd of `len` bytes: the address from the base image with the new
+    /// length.
     ///
     /// # Errors
     ///
-    /// Fails where the image has no such file, or one of another form.
+    /// Returns an error if the image does not have the file or it is malformed.
     pub fn initrd_addrsize(&self, len: u64) -> Result<Plan> {
         let extent = self.require_file(ADDRSIZE)?.extent;
         let address = Extent::new(0, 8).and_then(|inner| extent.part(inner)).filter(|_| extent.len() == 16);
@@ -100,11 +99,11 @@ impl BaseImage {
         Ok(Plan::of(Arc::clone(self.source()), [Segment::Base(address), Segment::Bytes(len)]))
     }
 
-    /// On s390x, the list that tells a machine's firmware what to load where.
+    /// Returns `generic.ins` (s390x), the list of files that the firmware loads, with their addresses.
     ///
     /// # Errors
     ///
-    /// Fails where the image has none.
+    /// Returns an error if the image does not have the file.
     pub fn load_list(&self) -> Result<Plan> {
         self.file(LOAD_LIST)
     }

@@ -5,11 +5,10 @@ use serde::Serialize;
 use crate::base::BaseImage;
 use crate::bytes_at::{u16_be, u16_le, u32_be, u32_le};
 use crate::eltorito::Platform;
+use crate::error::{Error, Result, with_causes};
 use crate::extent::Extent;
-use crate::inspect::with_causes;
 use crate::partitions::{DISK_SECTOR_SIZE, Gpt};
 use crate::volume::{Kind, MAX_PATH_TABLE_LEN, Tree, VolumeDescriptor};
-use crate::{Error, Result};
 
 /// What a check found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

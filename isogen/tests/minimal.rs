@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use images::{Good, few};
-use isogen::{BaseImage, Edits, ReadAt, SECTOR_SIZE, Source, Way};
+use isogen::{BaseImage, Edits, LayoutStrategy, ReadAt, SECTOR_SIZE, Source};
 
-const WRONG: Way = Way::Relayout("the image's description of its minimal form is wrong");
+const WRONG: LayoutStrategy =
+    LayoutStrategy::Relayout("the image's description of its minimal form is wrong");
 
 fn edits() -> Edits {
     Edits::new().minimal(Some("http://192.0.2.1/rootfs.img"))
@@ -39,10 +40,10 @@ fn wrong_description_is_replaced_by_a_new_layout() {
     for good in described() {
         for (path, at) in [("images/pxeboot/initrd.img", 200), ("coreos/miniso.dat", 0)] {
             let image = open(changed(good, path, at));
-            assert_eq!(image.way(&edits()).unwrap(), WRONG, "{}: {path}", good.name());
+            assert_eq!(image.layout_strategy(&edits()).unwrap(), WRONG, "{}: {path}", good.name());
             let plan = image.plan(&edits()).unwrap();
             let minimal = open(plan.read_all(plan.len()).unwrap());
-            let Way::Relayout(reason) = WRONG else { unreachable!() };
+            let LayoutStrategy::Relayout(reason) = WRONG else { unreachable!() };
             assert_eq!(minimal.layout_reason().unwrap().as_deref(), Some(reason), "{}", good.name());
             assert!(minimal.rootfs().is_err_and(|error| error.is_not_found()));
             let contents = |image: &BaseImage| {
@@ -90,23 +91,23 @@ impl Arriving {
     }
 
     /// Plans a minimal ISO, and returns its layout and how often the initrd was read so far.
-    fn planned(&self, image: &BaseImage) -> (Way, u64) {
-        let way = image.way(&edits()).unwrap();
+    fn planned(&self, image: &BaseImage) -> (LayoutStrategy, u64) {
+        let strategy = image.layout_strategy(&edits()).unwrap();
         image.plan(&edits()).unwrap();
-        (way, self.reads.load(Ordering::Relaxed))
+        (strategy, self.reads.load(Ordering::Relaxed))
     }
 }
 
 #[test]
 fn description_is_verified_once() {
     for good in described() {
-        for (bytes, way) in [
-            (good.bytes.clone(), Way::Described),
+        for (bytes, strategy) in [
+            (good.bytes.clone(), LayoutStrategy::DescribedMinimal),
             (changed(good, "images/pxeboot/initrd.img", 200).into(), WRONG),
         ] {
             let (arriving, image) = Arriving::new(good, bytes);
             for _ in 0..3 {
-                assert_eq!(arriving.planned(&image), (way, 1), "{}", good.name());
+                assert_eq!(arriving.planned(&image), (strategy, 1), "{}", good.name());
             }
         }
     }
@@ -116,10 +117,10 @@ fn description_is_verified_once() {
 fn recorded_result_is_used_and_nothing_is_verified() {
     for good in described() {
         let bytes = Bytes::from(changed(good, "images/pxeboot/initrd.img", 200));
-        for (is_verified, way) in [(true, Way::Described), (false, WRONG)] {
+        for (is_verified, strategy) in [(true, LayoutStrategy::DescribedMinimal), (false, WRONG)] {
             let (arriving, image) = Arriving::new(good, bytes.clone());
             image.set_minimal_verified(is_verified);
-            assert_eq!(arriving.planned(&image), (way, 0), "{}", good.name());
+            assert_eq!(arriving.planned(&image), (strategy, 0), "{}", good.name());
         }
     }
 }
@@ -133,9 +134,9 @@ fn missing_byte_is_an_error_and_no_verdict() {
         let end = shared.map(|copied| copied.full_sector * SECTOR_SIZE + copied.len).max().unwrap();
         arriving.missing.store(end - 1, Ordering::Relaxed);
         let error = image.plan(&edits()).unwrap_err();
-        assert_eq!(error.still_coming(), Some(end - 1), "{}: {error}", good.name());
+        assert_eq!(error.would_block_at(), Some(end - 1), "{}: {error}", good.name());
         assert_eq!(arriving.reads.load(Ordering::Relaxed), 0, "{}", good.name());
         arriving.missing.store(u64::MAX, Ordering::Relaxed);
-        assert_eq!(arriving.planned(&image), (Way::Described, 1), "{}", good.name());
+        assert_eq!(arriving.planned(&image), (LayoutStrategy::DescribedMinimal, 1), "{}", good.name());
     }
 }

@@ -1,14 +1,15 @@
-//! Images laid out anew: what our own reader makes of every fixture after every kind of change.
+//! Re-layouts of every fixture, read by this crate after every kind of change.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use bytes::Bytes;
 use fixtures::Recipe;
+use isogen::plan::Patch;
 use isogen::verify::Outcome;
 use isogen::volume::Kind;
 use isogen::{
-    Archive, BaseImage, Contents, Edits, Encoding, Extent, FileOperations, KargsEdit, KargsOperations, Plan,
-    Segment, Source, Way,
+    Archive, BaseImage, Contents, Edits, Encoding, Error, Extent, FileOperations, KargsEdit, KargsOperations,
+    LayoutStrategy, Packed, Plan, Segment, Source,
 };
 
 const URL: &str = "http://192.0.2.1/rootfs?arch=x86_64&version=4.20";
@@ -58,6 +59,44 @@ fn noise(len: usize) -> Vec<u8> {
         state.to_le_bytes()[3]
     };
     std::iter::repeat_with(next).take(len).collect()
+}
+
+/// The strategy compares lengths; only planning in place fills the areas. Both must agree.
+#[test]
+fn layout_strategy_is_in_place_if_and_only_if_edits_fit() {
+    for image in images() {
+        let mut edits = Vec::new();
+        if let Some(area) = image.ignition_area() {
+            let archive = |len: u64| Packed::from_encoded(vec![b'0'; usize::try_from(len).unwrap()].into());
+            edits.extend(
+                [area.extent.len(), area.extent.len() + 4].map(|len| Edits::new().archive(archive(len))),
+            );
+        }
+        if let Some(kargs) = image.kargs() {
+            let set = |len: u64| KargsEdit::Set("k".repeat(usize::try_from(len).unwrap()));
+            edits.extend([kargs.area_len() - 1, kargs.area_len()].map(|len| Edits::new().kargs(set(len))));
+        }
+        for pair in edits.chunks(2) {
+            let strategies = pair.iter().map(|edits| image.layout_strategy(edits).unwrap());
+            let in_place: Vec<bool> = strategies.map(|it| it == LayoutStrategy::InPlace).collect();
+            assert_eq!(in_place, [true, false], "{}", image.source().name());
+            let fits: Vec<bool> = pair.iter().map(|edits| image.plan_in_place(edits).is_ok()).collect();
+            assert_eq!(fits, in_place, "{}", image.source().name());
+        }
+    }
+}
+
+#[test]
+fn layout_strategy_rejects_edits_that_leave_an_interrupted_image_incomplete() {
+    let image = images().find(|image| image.ignition_area().is_some() && image.kargs().is_some()).unwrap();
+    let offset = image.ignition_area().unwrap().extent.offset();
+    let marker = Segment::Bytes(Bytes::from_static(b"KINDLING EDIT WAS NOT COMPLETED\n"));
+    let plan = Plan::whole(image.source().clone()).patched(vec![Patch { offset, segment: marker }]).unwrap();
+    let interrupted = open(&plan);
+    let edits = Edits::new().initrd_image("more.img", &Packed::from_encoded(Bytes::from_static(b"more")));
+    assert!(matches!(interrupted.layout_strategy(&edits), Err(Error::Interrupted { .. })));
+    let complete = edits.archive(Packed::default()).kargs(KargsEdit::Reset);
+    assert!(matches!(interrupted.layout_strategy(&complete).unwrap(), LayoutStrategy::Relayout(_)));
 }
 
 #[test]
@@ -129,7 +168,7 @@ fn an_archive_of_any_size_fits() {
         let name = image.source().name().to_owned();
         let archive = large_archive(700_000);
         let edits = Edits::new().archive(archive.pack(Encoding::Gzip).unwrap());
-        assert!(matches!(image.way(&edits).unwrap(), Way::Relayout(_)));
+        assert!(matches!(image.layout_strategy(&edits).unwrap(), LayoutStrategy::Relayout(_)));
         let new = sound(&image.plan(&edits).unwrap(), &name);
         assert!(new.archive().unwrap() == archive, "{name}");
         assert_eq!(new.require_ignition_area().unwrap().extent.len(), 1 << 20, "{name}");
@@ -254,7 +293,7 @@ fn ways_to_a_minimal_iso_agree_in_what_they_mean() {
     for image in images().filter(|image| image.kargs().is_some()) {
         let name = image.source().name().to_owned();
         let edits = Edits::new().minimal(Some(URL));
-        let described = image.way(&edits).unwrap() == Way::Described;
+        let described = image.layout_strategy(&edits).unwrap() == LayoutStrategy::DescribedMinimal;
         assert_eq!(described, image.volume().file("coreos/miniso.dat").is_some(), "{name}");
         let new = sound(&image.plan(&edits).unwrap(), &name);
         assert!(new.volume().file("images/pxeboot/rootfs.img").is_none(), "{name}");
@@ -277,7 +316,7 @@ fn a_long_url_is_no_obstacle() {
             continue;
         }
         let reason = "the kernel arguments are longer than their areas";
-        assert_eq!(image.way(&edits).unwrap(), Way::Relayout(reason), "{name}");
+        assert_eq!(image.layout_strategy(&edits).unwrap(), LayoutStrategy::Relayout(reason), "{name}");
         let new = sound(&image.plan(&edits).unwrap(), &name);
         assert!(new.kargs().unwrap().current().unwrap().ends_with(&url), "{name}");
         assert_eq!(new.layout_reason().unwrap().as_deref(), Some(reason), "{name}");

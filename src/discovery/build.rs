@@ -8,7 +8,7 @@ use bytes::Bytes;
 use ignition::discovery::ImageType;
 use ignition::discovery::kernel_arguments::{KernelArguments, Operation};
 use ignition::network::Networks;
-use isogen::{BaseImage, Edits, Encoding, KargsEdit, KargsOperations, Packed, Plan, Way};
+use isogen::{BaseImage, Edits, Encoding, KargsEdit, KargsOperations, LayoutStrategy, Packed, Plan};
 
 use super::{DiscoveryError, Form, Inputs};
 
@@ -133,7 +133,7 @@ impl PackedConfig {
     ///
     /// # Errors
     ///
-    /// When the base has no place for what there is.
+    /// Returns an error if the base image has no embed area for the archives.
     pub fn full_iso(&self, context: BaseContext<'_>) -> Result<Plan, DiscoveryError> {
         Ok(context.base.plan(&self.edits())?)
     }
@@ -142,7 +142,7 @@ impl PackedConfig {
     ///
     /// # Errors
     ///
-    /// When the base has no place for what there is.
+    /// Returns an error if the base image has no embed area for the archives.
     pub fn minimal_iso(&self, context: BaseContext<'_>, rootfs_url: &str) -> Result<Plan, DiscoveryError> {
         Ok(context.base.plan(&self.minimal_edits(context, rootfs_url))?)
     }
@@ -162,18 +162,22 @@ impl PackedConfig {
         Ok(context.base.initrd(archives)?)
     }
 
-    /// Which way the full or minimal ISO is laid out; nothing for what is no ISO.
+    /// Returns the layout strategy of the full or minimal ISO; `None` for an initrd.
     ///
     /// # Errors
     ///
-    /// When the base has no place for what there is.
-    pub fn way(&self, form: &Form, context: BaseContext<'_>) -> Result<Option<Way>, DiscoveryError> {
+    /// Returns an error if the base image has no embed area for the archives.
+    pub fn layout_strategy(
+        &self,
+        form: &Form,
+        context: BaseContext<'_>,
+    ) -> Result<Option<LayoutStrategy>, DiscoveryError> {
         let edits = match form {
             Form::Full {} => self.edits(),
             Form::Minimal { rootfs_url } => self.minimal_edits(context, rootfs_url),
             Form::Initrd {} => return Ok(None),
         };
-        Ok(Some(context.base.way(&edits)?))
+        Ok(Some(context.base.layout_strategy(&edits)?))
     }
 
     fn minimal_edits(&self, context: BaseContext<'_>, rootfs_url: &str) -> Edits {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::{INITRDS, KERNEL};
 use bytes::Bytes;
 use isogen::{
-    Archive, BaseImage, Contents, Edits, Encoding, FileOperations, KargsEdit, KargsOperations, Plan, Source,
-    Way,
+    Archive, BaseImage, Contents, Edits, Encoding, FileOperations, KargsEdit, KargsOperations,
+    LayoutStrategy, Plan, Source,
 };
 
 /// A config as users embed it.
@@ -34,8 +34,8 @@ impl Product {
         Self { plan, kargs: kargs.to_owned(), initrds: Vec::new(), files: BTreeMap::new() }
     }
 
-    fn edited(base: &BaseImage, way: Way, edits: &Edits, kargs: &str) -> Self {
-        assert_eq!(base.way(edits).unwrap(), way);
+    fn edited(base: &BaseImage, strategy: LayoutStrategy, edits: &Edits, kargs: &str) -> Self {
+        assert_eq!(base.layout_strategy(edits).unwrap(), strategy);
         Self::new(base.plan(edits).unwrap(), kargs)
     }
 
@@ -59,15 +59,15 @@ pub(crate) fn edited_in_place(base: &BaseImage) -> Product {
     let archive = config(CONFIG);
     let edits = Edits::new().archive(archive.pack(Encoding::Xz).unwrap()).kargs(append("console=ttyS0 a=b"));
     let kargs = format!("{} console=ttyS0 a=b", default(base));
-    Product::edited(base, Way::InPlace, &edits, &kargs).holds(&archive)
+    Product::edited(base, LayoutStrategy::InPlace, &edits, &kargs).holds(&archive)
 }
 
 /// An archive that no compression brings into the Ignition area.
 pub(crate) fn with_large_archive(base: &BaseImage) -> Product {
     let archive = config(&noise(700_000));
     let edits = Edits::new().archive(archive.pack(Encoding::Gzip).unwrap());
-    let way = Way::Relayout("the archive is larger than its area");
-    Product::edited(base, way, &edits, default(base)).holds(&archive)
+    let strategy = LayoutStrategy::Relayout("the archive is larger than its area");
+    Product::edited(base, strategy, &edits, default(base)).holds(&archive)
 }
 
 /// More arguments than the area of the published image takes.
@@ -77,8 +77,8 @@ pub(crate) fn with_long_kargs(base: &BaseImage) -> Product {
     let edits = Edits::new().archive(archive.pack(Encoding::Stored).unwrap()).kargs(append(&long));
     let kargs = format!("{} {long}", default(base));
     assert!(kargs.len() as u64 > base.require_kargs().unwrap().area_len());
-    let way = Way::Relayout("the kernel arguments are longer than their areas");
-    Product::edited(base, way, &edits, &kargs).holds(&archive)
+    let strategy = LayoutStrategy::Relayout("the kernel arguments are longer than their areas");
+    Product::edited(base, strategy, &edits, &kargs).holds(&archive)
 }
 
 /// As many arguments as arrive whole behind what isolinux puts before them; it loses the last byte that the kernel would
@@ -90,8 +90,8 @@ pub(crate) fn with_longest_kargs(base: &BaseImage) -> Product {
     let longest = 2046 - before.len() - " last.one".len();
     let edits = |len| Edits::new().kargs(KargsEdit::Set(kargs(len)));
     assert!(base.plan(&edits(longest + 1)).is_err());
-    let way = Way::Relayout("the kernel arguments are longer than their areas");
-    Product::edited(base, way, &edits(longest), &kargs(longest))
+    let strategy = LayoutStrategy::Relayout("the kernel arguments are longer than their areas");
+    Product::edited(base, strategy, &edits(longest), &kargs(longest))
 }
 
 /// A further initrd, loaded behind the Ignition area: what both hold, it decides.
@@ -103,8 +103,8 @@ pub(crate) fn with_further_initrd(base: &BaseImage) -> Product {
     let edits = Edits::new()
         .archive(area.pack(Encoding::Gzip).unwrap())
         .initrd_image("nmstate.img", &further.pack(Encoding::Stored).unwrap());
-    let way = Way::Relayout("an initrd image is added");
-    Product::edited(base, way, &edits, default(base))
+    let strategy = LayoutStrategy::Relayout("an initrd image is added");
+    Product::edited(base, strategy, &edits, default(base))
         .loads("/images/nmstate.img")
         .holds(&area)
         .holds(&further)
@@ -114,7 +114,7 @@ pub(crate) fn with_further_initrd(base: &BaseImage) -> Product {
 pub(crate) fn minimal_as_described(base: &BaseImage) -> Product {
     let archive = config(CONFIG);
     let edits = Edits::new().minimal(Some(ROOTFS_URL)).archive(archive.pack(Encoding::Gzip).unwrap());
-    Product::edited(base, Way::Described, &edits, &minimal_kargs(base)).holds(&archive)
+    Product::edited(base, LayoutStrategy::DescribedMinimal, &edits, &minimal_kargs(base)).holds(&archive)
 }
 
 /// Without root file system, laid out anew since more changes.
@@ -125,8 +125,8 @@ pub(crate) fn minimal_laid_out_anew(base: &BaseImage) -> Product {
         .minimal(Some(ROOTFS_URL))
         .archive(archive.pack(Encoding::Gzip).unwrap())
         .initrd_image("network.img", &network.pack(Encoding::Gzip).unwrap());
-    let way = Way::Relayout("an initrd image is added");
-    Product::edited(base, way, &edits, &minimal_kargs(base))
+    let strategy = LayoutStrategy::Relayout("an initrd image is added");
+    Product::edited(base, strategy, &edits, &minimal_kargs(base))
         .loads("/images/network.img")
         .holds(&archive)
         .holds(&network)

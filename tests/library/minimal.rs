@@ -3,7 +3,7 @@
 use std::fs;
 
 use fixtures::{Architecture, Era, Recipe};
-use isogen::{Digest, Edits, Way};
+use isogen::{Digest, Edits, LayoutStrategy};
 use kindling::images::library::Base;
 use serde_json::{Value, json};
 
@@ -11,8 +11,9 @@ use crate::server::{Reply, Server};
 use crate::support::{NAME, Place, image, os_image, soon};
 
 const RECORD: &str = "rhcos-full-iso-414.92.1-x86_64.iso.json";
-const UNDESCRIBED: Way = Way::Relayout("the image does not describe its minimal form");
-const WRONG: Way = Way::Relayout("the image's description of its minimal form is wrong");
+const UNDESCRIBED: LayoutStrategy = LayoutStrategy::Relayout("the image does not describe its minimal form");
+const WRONG: LayoutStrategy =
+    LayoutStrategy::Relayout("the image's description of its minimal form is wrong");
 
 /// The image with one byte of its initrd changed, which is in the minimal ISO as well.
 fn wrong() -> Vec<u8> {
@@ -27,12 +28,12 @@ fn undescribed() -> Vec<u8> {
 }
 
 /// The layout of minimal ISOs of a base.
-fn layout(base: &Base) -> Way {
-    base.image().way(&Edits::new().minimal(Some("http://192.0.2.1/rootfs.img"))).unwrap()
+fn layout(base: &Base) -> LayoutStrategy {
+    base.image().layout_strategy(&Edits::new().minimal(Some("http://192.0.2.1/rootfs.img"))).unwrap()
 }
 
 /// Opens the image that is in a directory or at a server.
-async fn opened(place: &Place, server: &Server) -> (Way, Option<Digest>) {
+async fn opened(place: &Place, server: &Server) -> (LayoutStrategy, Option<Digest>) {
     let os_image = os_image(&server.url("a.iso"));
     let library = place.open([os_image.clone()]);
     let base = soon(library.base(&os_image)).await.unwrap();
@@ -51,15 +52,25 @@ fn change_record(place: &Place, key: &str, value: Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn base_is_checked_when_it_is_hashed_and_the_result_recorded() {
-    for (bytes, way) in [(image().to_vec(), Way::Described), (wrong(), WRONG), (undescribed(), UNDESCRIBED)] {
+    for (bytes, strategy) in
+        [(image().to_vec(), LayoutStrategy::DescribedMinimal), (wrong(), WRONG), (undescribed(), UNDESCRIBED)]
+    {
         let server = Server::of(&bytes).await;
         for is_downloaded in [true, false] {
             let place = Place::new();
             if !is_downloaded {
                 place.write(NAME, &bytes);
             }
-            assert_eq!(opened(&place, &server).await, (way, Some(Digest::of(&bytes))), "{is_downloaded}");
-            assert_eq!(record(&place)["minimal_verified"], json!(way == Way::Described), "{way}");
+            assert_eq!(
+                opened(&place, &server).await,
+                (strategy, Some(Digest::of(&bytes))),
+                "{is_downloaded}"
+            );
+            assert_eq!(
+                record(&place)["minimal_verified"],
+                json!(strategy == LayoutStrategy::DescribedMinimal),
+                "{strategy}"
+            );
         }
     }
 }
@@ -68,14 +79,16 @@ async fn base_is_checked_when_it_is_hashed_and_the_result_recorded() {
 #[tokio::test(flavor = "multi_thread")]
 async fn recorded_result_is_used_at_the_next_start() {
     let server = Server::new(|_, _| Reply::new(500, "")).await;
-    for (bytes, lie, way) in [(image().to_vec(), false, WRONG), (wrong(), true, Way::Described)] {
+    for (bytes, lie, strategy) in
+        [(image().to_vec(), false, WRONG), (wrong(), true, LayoutStrategy::DescribedMinimal)]
+    {
         let place = Place::new();
         place.write(NAME, &bytes);
         opened(&place, &server).await;
         assert_eq!(record(&place)["minimal_verified"], json!(!lie));
         change_record(&place, "minimal_verified", json!(lie));
         let before = place.read(RECORD);
-        assert_eq!(opened(&place, &server).await.0, way);
+        assert_eq!(opened(&place, &server).await.0, strategy);
         assert!(place.read(RECORD) == before, "the record was written again");
     }
 }
@@ -84,7 +97,7 @@ async fn recorded_result_is_used_at_the_next_start() {
 #[tokio::test(flavor = "multi_thread")]
 async fn record_of_an_earlier_release_is_completed_without_hashing() {
     let server = Server::new(|_, _| Reply::new(500, "")).await;
-    for (bytes, way) in [(image().to_vec(), Way::Described), (wrong(), WRONG)] {
+    for (bytes, strategy) in [(image().to_vec(), LayoutStrategy::DescribedMinimal), (wrong(), WRONG)] {
         let place = Place::new();
         place.write(NAME, &bytes);
         opened(&place, &server).await;
@@ -93,8 +106,11 @@ async fn record_of_an_earlier_release_is_completed_without_hashing() {
         place.write(RECORD, &serde_json::to_vec(&earlier).unwrap());
         change_record(&place, "sha256", json!(Digest::of(b"").to_string()));
         for _ in 0..2 {
-            assert_eq!(opened(&place, &server).await, (way, Some(Digest::of(b""))));
-            assert_eq!(record(&place)["minimal_verified"], json!(way == Way::Described));
+            assert_eq!(opened(&place, &server).await, (strategy, Some(Digest::of(b""))));
+            assert_eq!(
+                record(&place)["minimal_verified"],
+                json!(strategy == LayoutStrategy::DescribedMinimal)
+            );
         }
     }
 }
@@ -104,7 +120,7 @@ async fn record_of_an_earlier_release_is_completed_without_hashing() {
 async fn changed_file_is_checked_again() {
     let (server, place) = (Server::new(|_, _| Reply::new(500, "")).await, Place::new());
     let path = place.write(NAME, image());
-    assert_eq!(opened(&place, &server).await.0, Way::Described);
+    assert_eq!(opened(&place, &server).await.0, LayoutStrategy::DescribedMinimal);
     fs::remove_file(&path).unwrap();
     place.write(NAME, &wrong());
     assert_eq!(opened(&place, &server).await, (WRONG, Some(Digest::of(&wrong()))));

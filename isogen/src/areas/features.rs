@@ -1,39 +1,40 @@
-//! What the live system of an image understands: `features.json`, on the ISO and in its initrd.
+//! Features of the live system: `features.json`, on the ISO and in its initrd.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{FEATURES, describe};
+use super::description::{self, FEATURES};
+use crate::error::Result;
+use crate::source::Source;
 use crate::volume::Volume;
-use crate::{Result, Source};
 
-/// Features of a live system. What is not named is not understood.
+/// The features that a live system supports. Features that the file does not name are not supported.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Features {
     /// The installer reads `/etc/coreos/installer.d`.
     pub installer_config: bool,
-    /// The directives that the installer knows there.
+    /// The directives that the installer supports there.
     pub installer_config_directives: BTreeMap<String, bool>,
-    /// The initrd takes network settings from `/etc/coreos-firstboot-network`.
+    /// The initrd reads network settings from `/etc/coreos-firstboot-network`.
     pub live_initrd_network: bool,
 }
 
 impl Features {
-    /// Where an initrd keeps its copy.
+    /// The path of the copy in an initrd.
     pub const INITRD_PATH: &'static str = "etc/coreos/features.json";
 
-    /// Reads a `features.json`.
+    /// Parses a `features.json`.
     ///
     /// # Errors
     ///
-    /// Fails where it is not JSON of that shape.
+    /// Returns an error if it is not JSON with these fields.
     pub fn parse(json: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(json)
     }
 
     pub(crate) fn read(source: &Source, volume: &Volume) -> Result<Self> {
-        Ok(describe(source, volume, FEATURES)?.unwrap_or_default())
+        Ok(description::read(source, volume, FEATURES)?.unwrap_or_default())
     }
 }

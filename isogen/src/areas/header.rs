@@ -1,15 +1,17 @@
-//! Headers at the end of the system area, which images of 2020 and 2021 carry.
+//! Headers at the end of the system area of images from 2020 and 2021.
 //!
 //! ```text
-//! 32672  coreKarg, length of each area, place of the default arguments, up to six places (the first 0 ends them)
-//! 32744  coreiso+, place of the Ignition area, its length
+//! 32672  coreKarg, length of each area, offset of the default arguments, up to six offsets (the first 0 ends them)
+//! 32744  coreiso+, offset of the Ignition area, its length
 //! ```
 //!
-//! All numbers are 64-bit little-endian. Some builds of early 2021 have `corekarg` in layouts that nobody should
-//! guess at: those have no areas.
+//! All numbers are 64-bit little-endian. Some builds of early 2021 have `corekarg` in undocumented layouts; those are
+//! not read.
 
 use crate::bytes_at::{array, u64_le};
-use crate::{Extent, Result, Source};
+use crate::error::Result;
+use crate::extent::Extent;
+use crate::source::Source;
 
 const KARGS_AT: u64 = 32_672;
 const HEADERS_LEN: u64 = 96;
@@ -52,7 +54,7 @@ impl SystemAreaHeaders {
         })
     }
 
-    /// Tells whether the image has a header for kernel arguments that can be used.
+    /// Returns `true` if the image has a valid header for kernel arguments.
     #[must_use]
     pub fn has_kargs(&self) -> bool {
         self.kargs.is_some()

@@ -1,10 +1,15 @@
-//! The area that takes an initrd archive with the Ignition config and the network files.
+//! The Ignition area: it holds an initrd archive with the Ignition config and the network files.
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::{IGNITION_FILE, IGNITION_INFO, SystemAreaHeaders, bad_description, describe, described_file};
+use super::description::{self, IGNITION_FILE, IGNITION_INFO};
+use super::header::SystemAreaHeaders;
+use crate::error::{Error, Result};
+use crate::extent::Extent;
+use crate::plan::{Patch, Segment};
+use crate::source::Source;
 use crate::volume::Volume;
-use crate::{Extent, Result, Source};
 
 /// `coreos/igninfo.json`.
 #[derive(Deserialize)]
@@ -15,7 +20,7 @@ struct IgnitionDescription {
     length: Option<u64>,
 }
 
-/// How the area was found.
+/// The description that named the Ignition area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -31,21 +36,21 @@ pub enum IgnitionOrigin {
 /// The Ignition area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct IgnitionArea {
-    /// Where it is in the image.
+    /// Its bytes in the image.
     pub extent: Extent,
-    /// How it was found.
+    /// The description that named it.
     pub origin: IgnitionOrigin,
 }
 
 impl IgnitionArea {
-    /// Finds the area; images for s390x of before 2023 have none.
+    /// Finds the area. Images for s390x from before 2023 do not have one.
     pub(crate) fn read(
         source: &Source,
         volume: &Volume,
         headers: &SystemAreaHeaders,
     ) -> Result<Option<Self>> {
-        if let Some(description) = describe::<IgnitionDescription>(source, volume, IGNITION_INFO)? {
-            return Self::described(source, volume, &description).map(Some);
+        if let Some(found) = description::read::<IgnitionDescription>(source, volume, IGNITION_INFO)? {
+            return Self::described(source, volume, &found).map(Some);
         }
         if let Some(entry) = volume.file(IGNITION_FILE) {
             return Ok(Some(Self { extent: entry.extent, origin: IgnitionOrigin::File }));
@@ -53,19 +58,38 @@ impl IgnitionArea {
         Ok(headers.ignition.map(|extent| Self { extent, origin: IgnitionOrigin::Header }))
     }
 
-    fn described(source: &Source, volume: &Volume, description: &IgnitionDescription) -> Result<Self> {
-        let file = described_file(source, volume, IGNITION_INFO, &description.file)?.extent;
-        let len = description.length.or_else(|| file.len().checked_sub(description.offset));
-        let extent = len.and_then(|len| file.part(Extent::new(description.offset, len)?));
+    /// Returns `true` if a packed archive fits into the area.
+    pub(crate) fn fits(&self, archive: &Bytes) -> bool {
+        archive.len() as u64 <= self.extent.len()
+    }
+
+    /// Returns the changes that put a packed archive into the area of the image `file`, followed by zeros.
+    pub(crate) fn patches(&self, file: &str, archive: &Bytes) -> Result<[Patch; 2]> {
+        let (len, capacity) = (archive.len() as u64, self.extent.len());
+        let Some(rest) = capacity.checked_sub(len) else {
+            return Err(Error::ArchiveTooLarge { file: file.to_owned(), len, capacity });
+        };
+        // The zeros overwrite the end of a longer archive from an earlier edit.
+        let offset = self.extent.offset();
+        Ok([
+            Patch { offset, segment: Segment::Bytes(archive.clone()) },
+            Patch { offset: offset + len, segment: Segment::Zero(rest) },
+        ])
+    }
+
+    fn described(source: &Source, volume: &Volume, area: &IgnitionDescription) -> Result<Self> {
+        let file = description::named_file(source, volume, IGNITION_INFO, &area.file)?.extent;
+        let len = area.length.or_else(|| file.len().checked_sub(area.offset));
+        let extent = len.and_then(|len| file.part(Extent::new(area.offset, len)?));
         let extent = extent.ok_or_else(|| {
-            let length = description.length.map_or("none".to_owned(), |length| length.to_string());
+            let length = area.length.map_or("none".to_owned(), |length| length.to_string());
             let reason = format!(
                 "offset {} and length {length} do not lie within the {} bytes of {}",
-                description.offset,
+                area.offset,
                 file.len(),
-                description.file
+                area.file
             );
-            bad_description(source, IGNITION_INFO, reason)
+            description::invalid(source, IGNITION_INFO, reason)
         })?;
         Ok(Self { extent, origin: IgnitionOrigin::Description })
     }

@@ -1,17 +1,20 @@
-//! Finding the kernel-argument areas of an image.
+//! Finds the kernel-argument areas of an image.
 
 use serde::{Deserialize, Serialize};
 
-use super::header::KargsHeader;
-use super::{KARGS_INFO, SystemAreaHeaders, bad_description, describe, described_file, marker};
+use super::description::{self, KARGS_INFO};
+use super::header::{KargsHeader, SystemAreaHeaders};
+use super::marker;
+use crate::error::Result;
+use crate::extent::Extent;
 use crate::kargs::{KargsArea, KargsAreas, KargsOrigin};
+use crate::source::Source;
 use crate::volume::Volume;
-use crate::{Extent, Result, Source};
 
-/// Largest area. A kernel takes command lines of 2 KiB at the most on most machines.
+/// The longest area. Most kernels accept command lines of at most 2 KiB.
 const MAX_AREA_LEN: u64 = 2048;
 
-/// `coreos/kargs.json`. The order of the fields is the one in which it is written.
+/// `coreos/kargs.json`. The fields are written in this order.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct KargsDescription {
     pub(crate) default: String,
@@ -31,24 +34,24 @@ pub(crate) struct KargsFile {
 
 impl KargsDescription {
     pub(crate) fn read(source: &Source, volume: &Volume) -> Result<Option<Self>> {
-        describe(source, volume, KARGS_INFO)
+        description::read(source, volume, KARGS_INFO)
     }
 
-    /// The text of the file, as the builders lay it out.
+    /// Returns the text of the file, formatted like the builders' files.
     pub(crate) fn to_json(&self, source: &Source) -> Result<Vec<u8>> {
         let json = serde_json::to_vec_pretty(self);
-        json.map_err(|error| bad_description(source, KARGS_INFO, error.to_string()))
+        json.map_err(|error| description::invalid(source, KARGS_INFO, error.to_string()))
     }
 }
 
-/// Reads the areas; `None` for an image that has none.
+/// Reads the areas; `None` if the image has none.
 pub(crate) fn read(
     source: &Source,
     volume: &Volume,
     headers: &SystemAreaHeaders,
 ) -> Result<Option<KargsAreas>> {
-    if let Some(description) = KargsDescription::read(source, volume)? {
-        return described(source, volume, &description).map(Some);
+    if let Some(found) = KargsDescription::read(source, volume)? {
+        return described(source, volume, &found).map(Some);
     }
     match &headers.kargs {
         Some(header) => from_header(source, header).map(Some),
@@ -57,31 +60,31 @@ pub(crate) fn read(
     }
 }
 
-fn described(source: &Source, volume: &Volume, description: &KargsDescription) -> Result<KargsAreas> {
-    let bad = |reason: String| bad_description(source, KARGS_INFO, reason);
-    let size = description.size;
+fn described(source: &Source, volume: &Volume, found: &KargsDescription) -> Result<KargsAreas> {
+    let bad = |reason: String| description::invalid(source, KARGS_INFO, reason);
+    let size = found.size;
     if size > MAX_AREA_LEN {
         return Err(bad(format!("size is {size}, an area has at most {MAX_AREA_LEN} bytes")));
     }
-    if description.default.len() as u64 > size {
-        return Err(bad(format!("the default has {} bytes, the areas {size}", description.default.len())));
+    if found.default.len() as u64 > size {
+        return Err(bad(format!("the default has {} bytes, the areas {size}", found.default.len())));
     }
     let mut areas = Vec::new();
-    for file in &description.files {
-        let whole = described_file(source, volume, KARGS_INFO, &file.path)?.extent;
+    for file in &found.files {
+        let whole = description::named_file(source, volume, KARGS_INFO, &file.path)?.extent;
         let extent = Extent::new(file.offset, size).and_then(|inner| whole.part(inner)).ok_or_else(|| {
             let (offset, len) = (file.offset, whole.len());
             bad(format!("offset {offset} and size {size} do not lie within the {len} bytes of {}", file.path))
         })?;
         areas.push(KargsArea { pad: file.pad, end: file.end, ..KargsArea::read(source, extent)? });
     }
-    let default = Some(description.default.trim().to_owned());
-    collect(source, areas, default, KargsOrigin::Description).map_err(bad)
+    let default = Some(found.default.trim().to_owned());
+    KargsAreas::new(source, areas, default, KargsOrigin::Description).map_err(bad)
 }
 
 fn from_header(source: &Source, header: &KargsHeader) -> Result<KargsAreas> {
     const WHERE: &str = "the coreKarg header of the system area";
-    let bad = |reason: String| bad_description(source, WHERE, reason);
+    let bad = |reason: String| description::invalid(source, WHERE, reason);
     if header.area_len > MAX_AREA_LEN {
         return Err(bad(format!(
             "the length is {}, an area has at most {MAX_AREA_LEN} bytes",
@@ -96,24 +99,5 @@ fn from_header(source: &Source, header: &KargsHeader) -> Result<KargsAreas> {
     let default = read(header.default_offset)?;
     let default = default.text().map_err(|error| bad(error.to_string()))?.to_owned();
     let areas = header.offsets.iter().map(|offset| read(*offset)).collect::<Result<Vec<_>>>()?;
-    collect(source, areas, Some(default), KargsOrigin::Header).map_err(bad)
-}
-
-/// Puts areas in the order of the image and makes sure that they do not share bytes.
-pub(super) fn collect(
-    source: &Source,
-    mut areas: Vec<KargsArea>,
-    default: Option<String>,
-    origin: KargsOrigin,
-) -> Result<KargsAreas, String> {
-    areas.sort_by_key(|area| area.extent);
-    // The same area named twice is one area.
-    areas.dedup_by(|a, b| a.extent == b.extent && a.pad == b.pad && a.end == b.end);
-    if areas.is_empty() {
-        return Err("it names no areas".into());
-    }
-    if let Some([a, b]) = areas.array_windows().find(|[a, b]| a.extent.overlaps(b.extent)) {
-        return Err(format!("the areas {} and {} overlap", a.extent, b.extent));
-    }
-    Ok(KargsAreas { file: source.name().to_owned(), interrupted: false, areas, default, origin })
+    KargsAreas::new(source, areas, Some(default), KargsOrigin::Header).map_err(bad)
 }

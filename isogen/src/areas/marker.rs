@@ -1,4 +1,5 @@
-//! The last resort for kernel arguments: searching the boot loaders' configs for the comment that ends an area.
+//! Finds kernel-argument areas of images without a description: searches the boot loaders' configs for the comment that
+//! ends an area.
 //!
 //! ```text
 //! linux /images/pxeboot/vmlinuz ARGUMENTS          append initrd=A,B ARGUMENTS
@@ -7,16 +8,17 @@
 //!
 //! An image found this way does not record its default arguments.
 
-use super::kargs::collect;
+use crate::error::Result;
+use crate::extent::Extent;
 use crate::kargs::{KargsArea, KargsAreas, KargsOrigin};
+use crate::source::Source;
 use crate::volume::{Kind, Volume};
-use crate::{Extent, Result, Source};
 
 const MARKER: &[u8] = b"# COREOS_KARG_EMBED_AREA";
-/// Largest config that is searched. Real ones have two or three KiB.
+/// The largest config that is searched. Real ones have two or three KiB.
 const MAX_CONFIG_LEN: u64 = 64 << 10;
 const MAX_AREA_LEN: usize = 2048;
-/// Most configs that are searched: a boot loader has one, and images have at most three boot loaders.
+/// The limit of searched configs: one for each boot loader, of which images have at most three.
 const MAX_CONFIGS: usize = 16;
 
 pub(super) fn search(source: &Source, volume: &Volume) -> Result<Option<KargsAreas>> {
@@ -34,10 +36,10 @@ pub(super) fn search(source: &Source, volume: &Volume) -> Result<Option<KargsAre
         }
     }
     let alike = areas.array_windows().all(|[a, b]| a.extent.len() == b.extent.len());
-    Ok(if alike { collect(source, areas, None, KargsOrigin::Marker).ok() } else { None })
+    Ok(if alike { KargsAreas::new(source, areas, None, KargsOrigin::Marker).ok() } else { None })
 }
 
-/// The area of a config: from the first argument up to the last `#` before the marker, which stays outside.
+/// Returns the area of a config: from the first argument to the last `#` before the marker, exclusive.
 fn find(text: &[u8]) -> Option<Extent> {
     let end = text.windows(MARKER.len()).position(|window| window == MARKER)?;
     let before = text.get(..end)?;
@@ -49,7 +51,7 @@ fn find(text: &[u8]) -> Option<Extent> {
     Extent::new(start as u64, len as u64)
 }
 
-/// Where on a boot loader's line the arguments begin.
+/// Returns the offset of the arguments in a boot loader's line.
 fn arguments_at(line: &[u8]) -> Option<usize> {
     let line = std::str::from_utf8(line).ok()?;
     let words: Vec<&str> = line.split_ascii_whitespace().take(2).collect();

@@ -4,8 +4,10 @@ use std::io::{self, BufRead, Read};
 
 use bytes::Bytes;
 
-use super::{Archive, ArchiveError, newc};
-use crate::plan::zeros_at_start;
+use super::archive::Archive;
+use super::error::ArchiveError;
+use super::newc;
+use crate::bytes_at::zeros_at_start;
 
 /// What a reader is ready to spend on one run of archives, all of them together. Compressed archives can grow a
 /// thousandfold and more when they are unpacked, so each bound counts decoded bytes.

@@ -9,7 +9,9 @@ use std::io::{self, Write};
 use bytes::Bytes;
 use liblzma::stream::{Check, Filters, LzmaOptions, Stream};
 
-use super::{Archive, ArchiveError, newc};
+use super::archive::Archive;
+use super::error::ArchiveError;
+use super::newc;
 
 /// How an archive is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,12 +6,12 @@
 //! initrd A B
 //! ```
 //!
-//! In GRUB's the initrds have a line of their own, behind the arguments; in isolinux' they stand before them on the
-//! same line, so that naming another one moves the area.
+//! `grub.cfg` has a line for initrds after the arguments. `isolinux.cfg` has them on the same line before the
+//! arguments, so that another initrd moves the area.
 
 use crate::extent::Extent;
 
-/// The argument in which boot loaders name the kernel.
+/// The kernel argument with which boot loaders name the kernel.
 const KERNEL_ARGUMENT: &str = "BOOT_IMAGE=";
 
 /// A config with its kernel-argument area.
@@ -22,7 +22,7 @@ pub(super) struct BootConfig {
 }
 
 impl BootConfig {
-    /// Takes the text of a config and where the area is in it; none where it is not in it.
+    /// Creates a config from its text and the area in it. Returns `None` if the area is not within the text.
     pub(super) fn new(text: Vec<u8>, area: Extent) -> Option<Self> {
         (area.end() <= text.len() as u64).then_some(Self { text, area })
     }
@@ -31,32 +31,32 @@ impl BootConfig {
         self.text
     }
 
-    /// Where the area is.
+    /// Returns the area.
     pub(super) fn area(&self) -> Extent {
         self.area
     }
 
-    /// How much of a kernel's command line is taken before the arguments of the area: both boot loaders name the kernel
-    /// in an argument of their own, and isolinux' list of initrds is one.
+    /// Returns the bytes of the kernel command line before the arguments of the area: both boot loaders add an argument
+    /// that names the kernel, and the initrd list of isolinux is an argument.
     pub(super) fn len_before_arguments(&self) -> usize {
         let (start, _) = self.bounds();
         let before = self.text.get(..start).unwrap_or_default();
         let mut lines = before.rsplit(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_start);
-        // GRUB's begins with the kernel; isolinux names it on a line before.
+        // GRUB's line begins with the kernel. isolinux names it on an earlier line.
         let on_line = lines.next().and_then(after_word).map_or(0, <[u8]>::len);
         let kernel = lines.find(|line| line.starts_with(b"kernel ")).and_then(after_word);
         let kernel = kernel.map_or(0, |path| path.trim_ascii_end().len() + 1);
         KERNEL_ARGUMENT.len() + kernel + on_line
     }
 
-    /// Puts other bytes in the place of the area.
+    /// Replaces the bytes of the area.
     pub(super) fn set_area(&mut self, bytes: &[u8]) {
         let (start, end) = self.bounds();
         self.text.splice(start..end, bytes.iter().copied());
         self.area = Extent::new(self.area.offset(), bytes.len() as u64).unwrap_or(self.area);
     }
 
-    /// Names one more initrd behind the others; tells whether there were others to name it behind.
+    /// Adds an initrd to the end of the list. Returns `false` if the config does not have a list.
     pub(super) fn add_initrd(&mut self, path: &str) -> bool {
         let (start, end) = self.bounds();
         let before = self.text.get(..start).unwrap_or_default();
@@ -77,7 +77,7 @@ impl BootConfig {
         true
     }
 
-    /// Where GRUB's `initrd` line begins, behind the area.
+    /// Returns the offset of GRUB's `initrd` line after the area.
     fn initrd_line(&self, from: usize) -> Option<usize> {
         let mut at = from;
         for line in self.text.get(from..)?.split_inclusive(|byte| *byte == b'\n') {
@@ -95,7 +95,7 @@ impl BootConfig {
     }
 }
 
-/// What follows the first word of a line and the blanks behind it.
+/// Returns the rest of a line after its first word and the blanks that follow.
 fn after_word(line: &[u8]) -> Option<&[u8]> {
     let end = line.iter().position(u8::is_ascii_whitespace)?;
     line.get(end..).map(<[u8]>::trim_ascii_start)
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn grub_lists_initrds_behind_the_area() {
+    fn add_initrd_to_grub_keeps_the_area() {
         let mut grub = config("\tlinux /vmlinuz quiet\n##\n\tinitrd /a /b\n}\n", "quiet\n#");
         let area = grub.area();
         assert!(grub.add_initrd("/c"));
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn isolinux_lists_initrds_before_the_area_which_moves() {
+    fn add_initrd_to_isolinux_moves_the_area() {
         let mut isolinux = config("  append initrd=/a,/b quiet\n##\n", "quiet\n#");
         assert!(isolinux.add_initrd("/c"));
         isolinux.set_area(b"rw\n#");
@@ -139,7 +139,7 @@ mod tests {
 
     /// `BOOT_IMAGE=/vmlinuz quiet` and `BOOT_IMAGE=/vmlinuz initrd=/a,/b quiet` in the booted system.
     #[test]
-    fn what_stands_before_the_arguments_counts() {
+    fn len_before_arguments_counts_kernel_and_initrds() {
         let grub = config("\tlinux /vmlinuz quiet\n##\n\tinitrd /a\n}\n", "quiet\n#");
         assert_eq!(grub.len_before_arguments(), "BOOT_IMAGE=/vmlinuz ".len());
         let text = "label linux\n  kernel /vmlinuz\n  append initrd=/a,/b quiet\n##\n";
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_config_without_initrds_is_told() {
+    fn add_initrd_without_a_list_returns_false() {
         assert!(!config("linux /vmlinuz quiet\n##\n", "quiet\n#").add_initrd("/c"));
     }
 }

@@ -1,38 +1,39 @@
-//! The boot catalogue: where its boot images go, and how much of them firmware loads.
+//! The boot catalogue: the new sectors of its boot images, and the number of sectors that firmware loads.
 
 use std::sync::Arc;
 
-use super::placement::{NewFile, Placement};
-use super::{Contents, patch};
+use super::changes::Contents;
+use super::fields::patch;
+use super::placement::{PlacedFile, Placement};
 use crate::base::BaseImage;
 use crate::bytes_at::u32_le;
 use crate::eltorito::{BootEntry, Platform};
+use crate::error::{Error, Result};
 use crate::extent::{Extent, SECTOR_SIZE, Sector};
 use crate::partitions::DISK_SECTOR_SIZE;
 use crate::plan::{Patch, Plan};
 use crate::volume::EntryId;
-use crate::{Error, Result};
 
-/// Where isolinux' boot info table is in its file, and how long it is.
+/// Offset and length of the boot info table in isolinux.
 const INFO_TABLE_AT: u64 = 8;
 const INFO_TABLE_LEN: u64 = 56;
-/// Longest boot image that gets a new boot info table: isolinux has some forty kilobytes.
+/// The longest boot image that gets a new boot info table: isolinux has about 40 KiB.
 const MAX_ISOLINUX_LEN: u64 = 1 << 20;
 /// Disk sectors in a sector.
 const FACTOR: u64 = SECTOR_SIZE / DISK_SECTOR_SIZE;
 
-/// One boot image, before and after.
+/// A boot image before and after the re-layout.
 #[derive(Debug)]
 pub(super) struct BootImage {
-    /// Where its entry of the catalogue stands.
+    /// Offset of its entry in the boot catalogue.
     position: u64,
     old: Sector,
     old_count: u16,
-    /// Its file in the base.
+    /// Length of its file in the base image.
     old_len: u64,
     pub(super) sector: Sector,
     pub(super) count: u16,
-    /// What changes in the boot info table.
+    /// The change of the boot info table.
     info_table: Option<Patch>,
 }
 
@@ -63,14 +64,14 @@ impl BootImages {
         patches
     }
 
-    /// The boot image that began at a disk sector of the base.
+    /// Returns the boot image that begins at a disk sector of the base image.
     pub(super) fn at_disk_sector(&self, sector: u64) -> Option<&BootImage> {
         self.0.iter().find(|image| u64::from(image.old.0) * FACTOR == sector)
     }
 }
 
 impl BootImage {
-    /// Follows an entry; none where it points at bytes that stay and are no file.
+    /// Follows an entry. Returns `None` if it points at bytes that stay and are not a file.
     fn new(image: &BaseImage, placement: &Placement, entry: &BootEntry) -> Result<Option<Self>> {
         let files = image.volume().files_by_extent();
         let Some((old, names)) = files.into_iter().find(|(file, _)| file.offset() == entry.sector.offset())
@@ -78,11 +79,11 @@ impl BootImage {
             if entry.sector.offset() < placement.kept() {
                 return Ok(None);
             }
-            return Err(image.refuse_layout(
+            return Err(image.source().malformed(
                 entry.position + 8,
                 "sector of a boot image that moves",
                 "the beginning of a file",
-                entry.sector.to_string(),
+                entry.sector,
             ));
         };
         let mut boot = Self {
@@ -108,16 +109,16 @@ impl BootImage {
         Ok(Some(boot))
     }
 
-    fn replace(&mut self, file: &NewFile) {
+    fn replace(&mut self, file: &PlacedFile) {
         self.sector = file.sector();
-        // A fixed number is what the maker of the image asked for: isolinux loads the rest of itself.
+        // Keep a number that the builder chose: isolinux loads the rest of itself.
         let whole = sectors_to_load(self.old_len);
         if self.old_count == whole.0 || self.old_count == whole.1 {
             self.count = sectors_to_load(file.extent.len()).0;
         }
     }
 
-    /// Tells whether a partition of so many disk sectors is within the file and the rest of its last sector.
+    /// Returns `true` if a partition of `disk_sectors` is within the file and the rest of its last sector.
     pub(super) fn holds(&self, disk_sectors: u64) -> bool {
         disk_sectors <= self.old_len.div_ceil(SECTOR_SIZE) * FACTOR
     }
@@ -126,47 +127,49 @@ impl BootImage {
         u64::from(self.sector.0) * FACTOR
     }
 
-    /// Tells whether firmware loads another number of sectors than of the base.
+    /// Returns `true` if firmware loads a different number of sectors than from the base image.
     pub(super) fn is_resized(&self) -> bool {
         self.count != self.old_count
     }
 }
 
-/// The file in the place of a boot image.
-fn replacement<'a>(image: &BaseImage, placement: &'a Placement, names: &[EntryId]) -> Result<&'a NewFile> {
+/// Returns the file that replaces a boot image.
+fn replacement<'a>(image: &BaseImage, placement: &'a Placement, names: &[EntryId]) -> Result<&'a PlacedFile> {
     let paths: Vec<String> = names.iter().map(|id| image.volume().tree().path(*id)).collect();
     let new = paths.iter().find_map(|path| placement.new_file(path)).filter(|file| !file.contents.is_empty());
     let reason = "firmware starts it";
     new.ok_or_else(|| Error::Refused { what: "dropping of", value: paths.join(" and "), reason })
 }
 
-/// All of a file in sectors of 512 bytes, as its 16 bits hold it: cut to the largest number, since firmware loads what
-/// it needs, or without the bits that do not fit, as genisoimage writes it.
+/// Returns the number of 512-byte sectors of a file, as a 16-bit field may state it: limited to the largest number,
+/// since firmware loads what it needs; or modulo 2^16, as genisoimage writes it.
 fn sectors_to_load(len: u64) -> (u16, u16) {
     let sectors = len.div_ceil(SECTOR_SIZE) * FACTOR;
     let wrapped = u16::try_from(sectors & u64::from(u16::MAX)).unwrap_or_default();
     (u16::try_from(sectors).unwrap_or(u16::MAX), wrapped)
 }
 
-/// The new sector in the table of an isolinux that moves. The checksum is of the bytes behind the table.
+/// Returns the new sector in the boot info table of an isolinux that moves. The checksum covers the bytes after the
+/// table.
 fn moved_info_table(image: &BaseImage, old: Extent, sector: Sector) -> Result<Patch> {
     let at = old.offset() + 12;
     let field = Extent::new(at, 4).map(|field| image.source().read_extent(field)).transpose()?;
     let stated = field.and_then(|bytes| u32_le(&bytes, 0)).unwrap_or_default();
     if u64::from(stated) * SECTOR_SIZE != old.offset() {
         let expected = (old.offset() / SECTOR_SIZE).to_string();
-        return Err(image.refuse_layout(
+        return Err(image.source().malformed(
             at,
             "sector in the boot info table of isolinux, which moves",
-            &expected,
-            stated.to_string(),
+            expected,
+            stated,
         ));
     }
     Ok(patch(sector.offset() + 12, sector.0.to_le_bytes()))
 }
 
-/// The table of an isolinux that was replaced: where it is, how long, and the sum of what stands behind the table.
-fn new_info_table(image: &BaseImage, file: &NewFile) -> Result<Option<Patch>> {
+/// Returns the boot info table of an isolinux that was replaced: its sector, its length, and the checksum of the bytes
+/// after the table.
+fn new_info_table(image: &BaseImage, file: &PlacedFile) -> Result<Option<Patch>> {
     if file.extent.len() < INFO_TABLE_AT + INFO_TABLE_LEN {
         return Ok(None);
     }

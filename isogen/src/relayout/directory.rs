@@ -1,29 +1,30 @@
-//! Emitting the directories of both trees again.
+//! Emits the directories of both trees again.
 //!
-//! Sizes are settled first, since a directory that outgrows its sectors, or stands among files that move, gets new ones
-//! and then stands at another place in its parent, in its children and in the path tables; records are written
-//! afterwards.
+//! Sizes come first: a directory that outgrows its sectors, or is among files that move, gets new sectors. These go
+//! into the records of its parent and its children and into the path tables, so records are packed afterwards.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::placement::{NewFile, Place, Placement};
-use super::{both_endian, patch, zeros};
+use super::fields::{both_endian, patch, zeros};
+use super::placement::{Location, PlacedFile, Placement};
+use super::raw_record::{RawRecord, iso_name, joliet_name, refused_name, system_use};
 use crate::base::BaseImage;
 use crate::bytes_at::{u32_be, u32_le};
+use crate::error::Result;
 use crate::extent::{Extent, SECTOR_SIZE, Sector};
 use crate::plan::Patch;
 use crate::volume::{
     Entry, EntryId, Kind, MAX_DIRECTORY_LEN, MAX_PATH_TABLE_LEN, Record, Tree, VolumeDescriptor,
     decode_iso_name,
 };
-use crate::{Error, Result};
 
+const SECTOR_LEN: usize = 2048;
 /// Offset of the length of a path table in a volume descriptor.
 const PATH_TABLE_LEN_AT: u64 = 132;
 /// Offset of the root directory's record in a volume descriptor.
 const ROOT_RECORD: u64 = 156;
 
-/// The changes of descriptors, directories and path tables.
+/// Returns the changes of volume descriptors, directories and path tables.
 pub(super) fn patches(image: &BaseImage, placement: &mut Placement) -> Result<Vec<Patch>> {
     let volume = image.volume();
     let trees = [
@@ -49,44 +50,18 @@ struct Hierarchy<'a> {
     joliet: bool,
 }
 
-/// A directory in its new form.
+/// A directory after the re-layout.
 struct NewDirectory {
     old: Extent,
     old_sector: Sector,
     sector: Sector,
-    /// Bytes as the records state them.
+    /// Bytes, as its records state them.
     len: u32,
     records: Vec<RawRecord>,
 }
 
-/// A record as it is going to be written; that of a directory still has its old place.
-struct RawRecord {
-    bytes: Vec<u8>,
-    is_directory: bool,
-}
-
-impl RawRecord {
-    fn set_place(&mut self, sector: Sector, len: u32) {
-        for (at, number) in [(2, sector.0), (10, len)] {
-            if let Some(field) = self.bytes.get_mut(at..at + 8) {
-                field.copy_from_slice(&both_endian(number));
-            }
-        }
-    }
-
-    fn sector(&self) -> Sector {
-        Sector(u32_le(&self.bytes, 2).unwrap_or_default())
-    }
-
-    /// The raw name; those of a directory itself and its parent come before all others.
-    fn name(&self) -> &[u8] {
-        let len = self.bytes.get(32).copied().map_or(0, usize::from);
-        self.bytes.get(33..33 + len).unwrap_or_default()
-    }
-}
-
 impl<'a> Hierarchy<'a> {
-    /// Makes the records of every directory and gives those that grow a new place.
+    /// Builds the records of every directory and reserves new sectors for those that must move.
     fn settle(self, placement: &mut Placement) -> Result<(Self, Vec<NewDirectory>)> {
         let mut directories = Vec::new();
         for (id, entry) in self.tree.entries().filter(|(_, entry)| entry.kind == Kind::Directory) {
@@ -99,7 +74,7 @@ impl<'a> Hierarchy<'a> {
                     u32::try_from(needed).ok().filter(|len| *len <= MAX_DIRECTORY_LEN).ok_or_else(|| {
                         let expected = format!("at most {MAX_DIRECTORY_LEN} bytes");
                         let what = "directory with its new files";
-                        self.image.refuse_layout(entry.record.position, what, &expected, needed.to_string())
+                        self.image.source().malformed(entry.record.position, what, expected, needed)
                     })?;
                 sector = placement.reserve(self.image, needed / SECTOR_SIZE)?;
             }
@@ -108,7 +83,7 @@ impl<'a> Hierarchy<'a> {
         Ok((self, directories))
     }
 
-    /// The records of a directory: those that stay, with the new places of files, and those of new files.
+    /// Returns the records of a directory: those that stay, with the new sectors of files, and those of new files.
     fn records(&self, id: EntryId, entry: &Entry, placement: &Placement) -> Result<Vec<RawRecord>> {
         let mut records = Vec::new();
         let dots = entry.directory.iter().flat_map(|directory| &directory.dots);
@@ -117,10 +92,10 @@ impl<'a> Hierarchy<'a> {
         }
         for (child_id, child) in self.tree.children(id) {
             let mut raw = self.raw(&child.record, child.kind == Kind::Directory)?;
-            match placement.place(self.image, self.tree, (child_id, child))? {
-                Place::Dropped => continue,
-                Place::At(sector, len) => raw.set_place(sector, len),
-                Place::Unchanged => {}
+            match placement.location(self.image, self.tree, (child_id, child))? {
+                Location::Dropped => continue,
+                Location::At(sector, len) => raw.set_extent(sector, len),
+                Location::Unchanged => {}
             }
             records.push(raw);
         }
@@ -130,8 +105,8 @@ impl<'a> Hierarchy<'a> {
             let (parent, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
             let exists = || self.tree.find_id(&file.path).is_some_and(|it| self.tree.path(it) == file.path);
             if parent == path && !exists() {
-                let record = self.new_record(id, file, (name, &mut taken))?;
-                let at = records.iter().position(|other| !is_dot(other) && other.name() > record.name());
+                let record = self.new_record(id, file, name, &mut taken)?;
+                let at = records.iter().position(|other| !other.is_dot() && other.name() > record.name());
                 records.insert(at.unwrap_or(records.len()), record);
             }
         }
@@ -145,65 +120,43 @@ impl<'a> Hierarchy<'a> {
         Ok(RawRecord { bytes, is_directory })
     }
 
-    /// A record for a file that the base does not have, made after one that it has: same owner, mode and times.
+    /// Builds the record of a file that the base image does not have, with owner, mode and times of one that it has.
     fn new_record(
         &self,
         directory: EntryId,
-        file: &NewFile,
-        (name, taken): (&str, &mut BTreeSet<String>),
+        file: &PlacedFile,
+        name: &str,
+        taken: &mut BTreeSet<String>,
     ) -> Result<RawRecord> {
-        let is_file = |entry: &&Entry| entry.kind == Kind::File;
-        let sibling = self.tree.children(directory).map(|(_, entry)| entry).find(is_file);
-        let template = sibling.or_else(|| self.tree.entries().map(|(_, entry)| entry).find(is_file));
-        let refused = |reason| Error::Refused { what: "file name", value: name.to_owned(), reason };
-        let template =
-            template.ok_or_else(|| refused("the image has no file to take the form of records from"))?;
-        let raw = self.raw(&template.record, false)?.bytes;
-        let raw_name =
-            if self.joliet { self.joliet_name(name, template)? } else { iso_name(name, template, taken)? };
-        let name_len = u8::try_from(raw_name.len()).map_err(|_| refused("it is too long"))?;
-
-        let mut bytes = raw.get(..33).unwrap_or_default().to_vec();
-        for (at, value) in [(25, 0), (32, name_len)] {
-            bytes.get_mut(at..=at).unwrap_or_default().fill(value);
-        }
-        bytes.extend(&raw_name);
-        if bytes.len() % 2 == 1 {
-            bytes.push(0);
-        }
-        if !self.joliet {
-            bytes.extend(system_use(&raw, template.record.system_use.start, name));
-        }
-        if bytes.len() % 2 == 1 {
-            bytes.push(0);
-        }
-        let len =
-            u8::try_from(bytes.len()).map_err(|_| refused("its directory record would pass 255 bytes"))?;
-        bytes.get_mut(..1).unwrap_or_default().fill(len);
-        let mut record = RawRecord { bytes, is_directory: false };
-        record.set_place(file.sector(), u32::try_from(file.extent.len()).unwrap_or(u32::MAX));
+        let missing = || refused_name(name, "the image has no file to take the form of records from");
+        let template = self.template(directory).ok_or_else(missing)?;
+        let template_bytes = self.raw(&template.record, false)?.bytes;
+        let (raw_name, system_use) = if self.joliet {
+            (joliet_name(name, template)?, Vec::new())
+        } else {
+            let area = system_use(&template_bytes, template.record.system_use.start, name);
+            (iso_name(name, template, taken)?, area)
+        };
+        let record = RawRecord::new_file(&template_bytes, &raw_name, &system_use);
+        let mut record = record.map_err(|reason| refused_name(name, reason))?;
+        record.set_extent(file.sector(), u32::try_from(file.extent.len()).unwrap_or(u32::MAX));
         Ok(record)
     }
 
-    fn joliet_name(&self, name: &str, template: &Entry) -> Result<Vec<u8>> {
-        /// Longest name, in UCS-2 units: what the record length leaves.
-        const MAX_UNITS: usize = 103;
-        let version = if template.record.name.ends_with(&[0, b';', 0, b'1']) { ";1" } else { "" };
-        let units: Vec<u16> = format!("{name}{version}").encode_utf16().collect();
-        if units.len() > MAX_UNITS {
-            let reason = "a Joliet name has at most 103 characters";
-            return Err(Error::Refused { what: "file name", value: name.to_owned(), reason });
-        }
-        Ok(units.into_iter().flat_map(u16::to_be_bytes).collect())
+    /// Returns a file of the directory, or of another one if it has no files.
+    fn template(&self, directory: EntryId) -> Option<&Entry> {
+        let is_file = |entry: &&Entry| entry.kind == Kind::File;
+        let sibling = self.tree.children(directory).map(|(_, entry)| entry).find(is_file);
+        sibling.or_else(|| self.tree.entries().map(|(_, entry)| entry).find(is_file))
     }
 
-    /// The changed bytes of all directories, of the path tables and of the descriptor.
+    /// Returns the changes of all directories, of the path tables and of the volume descriptor.
     fn emit(&self, directories: &[NewDirectory], kept: u64) -> Result<Vec<Patch>> {
-        let places: BTreeMap<Sector, (Sector, u32)> =
+        let extents: BTreeMap<Sector, (Sector, u32)> =
             directories.iter().map(|it| (it.old_sector, (it.sector, it.len))).collect();
         let mut patches = Vec::new();
         for directory in directories {
-            let bytes = directory.pack(&places);
+            let bytes = directory.pack(&extents);
             if directory.sector == directory.old_sector {
                 patches.extend(self.change(directory.old, bytes)?);
                 continue;
@@ -219,7 +172,7 @@ impl<'a> Hierarchy<'a> {
             .filter(|it| it.sector != it.old_sector)
             .map(|it| (it.old_sector, it.sector))
             .collect();
-        if let Some((sector, len)) = places.get(&root).filter(|_| moved.contains_key(&root)) {
+        if let Some((sector, len)) = extents.get(&root).filter(|_| moved.contains_key(&root)) {
             let at = self.descriptor.sector.offset() + ROOT_RECORD;
             patches.push(patch(at + 2, both_endian(sector.0)));
             patches.push(patch(at + 10, both_endian(*len)));
@@ -230,7 +183,7 @@ impl<'a> Hierarchy<'a> {
         Ok(patches)
     }
 
-    /// A patch for a directory that stays, if it changes.
+    /// Returns the change of a directory that keeps its sectors, if its bytes differ.
     fn change(&self, old: Extent, mut bytes: Vec<u8>) -> Result<Option<Patch>> {
         bytes.resize(usize::try_from(old.len()).unwrap_or_default(), 0);
         let before = self.image.source().read_extent(old)?;
@@ -242,7 +195,7 @@ impl<'a> Hierarchy<'a> {
         if tables.len > MAX_PATH_TABLE_LEN {
             let expected = format!("at most {MAX_PATH_TABLE_LEN} bytes");
             let at = self.descriptor.sector.offset() + PATH_TABLE_LEN_AT;
-            return Err(self.image.refuse_layout(at, "path table", &expected, tables.len.to_string()));
+            return Err(self.image.source().malformed(at, "path table", expected, tables.len));
         }
         let mut patches = Vec::new();
         for (table, little) in [(tables.little_endian, true), (tables.big_endian, false)] {
@@ -264,13 +217,13 @@ impl<'a> Hierarchy<'a> {
 }
 
 impl NewDirectory {
-    /// The bytes of the directory, whole sectors; directories that its records name are looked up in `places`.
-    fn pack(&self, places: &BTreeMap<Sector, (Sector, u32)>) -> Vec<u8> {
+    /// Packs the records into whole sectors. `extents` maps the old sector of a directory to its new sector and length.
+    fn pack(&self, extents: &BTreeMap<Sector, (Sector, u32)>) -> Vec<u8> {
         let mut bytes = Vec::new();
         for record in &self.records {
-            let mut raw = RawRecord { bytes: record.bytes.clone(), is_directory: record.is_directory };
-            if let Some((sector, len)) = places.get(&raw.sector()).filter(|_| raw.is_directory) {
-                raw.set_place(*sector, *len);
+            let mut raw = record.clone();
+            if let Some((sector, len)) = extents.get(&raw.sector()).filter(|_| raw.is_directory) {
+                raw.set_extent(*sector, *len);
             }
             pad_for(&mut bytes, raw.bytes.len());
             bytes.extend(raw.bytes);
@@ -281,9 +234,7 @@ impl NewDirectory {
     }
 }
 
-const SECTOR_LEN: usize = 2048;
-
-/// Fills up the sector where a record of `len` bytes would cross its end.
+/// Pads to the end of the sector if a record of `len` bytes would cross it.
 fn pad_for(bytes: &mut Vec<u8>, len: usize) {
     let used = bytes.len() % SECTOR_LEN;
     if used + len > SECTOR_LEN {
@@ -298,56 +249,4 @@ fn packed_len(records: &[RawRecord]) -> u64 {
         at + record.bytes.len()
     });
     packed.next_multiple_of(SECTOR_LEN) as u64
-}
-
-fn is_dot(record: &RawRecord) -> bool {
-    matches!(record.name(), [0 | 1])
-}
-
-/// An 8.3 name that is free in its directory, with a version where others have one.
-fn iso_name(name: &str, template: &Entry, taken: &mut BTreeSet<String>) -> Result<Vec<u8>> {
-    let clean = |part: &str, len: usize| -> String {
-        let allowed = part.to_ascii_uppercase();
-        allowed.chars().map(|it| if it.is_ascii_alphanumeric() { it } else { '_' }).take(len).collect()
-    };
-    // A dot in front begins a name, not an extension.
-    let (stem, extension) = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).unwrap_or((name, ""));
-    let extension = clean(extension, 3);
-    let spell = |stem: String| if extension.is_empty() { stem } else { format!("{stem}.{extension}") };
-    let numbered = (0..1000_u32).map(|number| match number {
-        0 => spell(clean(stem, 8)),
-        number => spell(format!("{}{number:03}", clean(stem, 5))),
-    });
-    let mut free = numbered.filter(|candidate| !candidate.is_empty() && !taken.contains(candidate));
-    let reason = "no short name is free for it";
-    let short =
-        free.next().ok_or_else(|| Error::Refused { what: "file name", value: name.to_owned(), reason })?;
-    let dot = if extension.is_empty() { "." } else { "" };
-    let version = if template.record.name.ends_with(b";1") { ";1" } else { "" };
-    let raw = format!("{short}{dot}{version}").into_bytes();
-    taken.insert(short);
-    Ok(raw)
-}
-
-/// The system use area of a new file: mode, owner and times as the template has them, and a name of its own.
-fn system_use(template: &[u8], start: usize, name: &str) -> Vec<u8> {
-    let mut area = Vec::new();
-    let mut at = start;
-    while let Some(&[first, second, len, _]) = template.get(at..at + 4) {
-        if len < 4 {
-            break;
-        }
-        let entry = template.get(at..at + usize::from(len)).unwrap_or_default();
-        if matches!((first, second), (b'R', b'R') | (b'P', b'X') | (b'T', b'F')) {
-            area.extend(entry);
-        }
-        at += usize::from(len);
-    }
-    // Where files have modes they have names, though perhaps in a continuation.
-    if !area.is_empty() {
-        let len = u8::try_from(name.len() + 5).unwrap_or(u8::MAX);
-        area.extend([b'N', b'M', len, 1, 0]);
-        area.extend(name.as_bytes());
-    }
-    area
 }

@@ -1,19 +1,20 @@
-//! The mark of a new layout, for whoever holds an image and wonders how it came to be.
+//! The mark of a re-layout: it records the reason in the image.
 //!
-//! It stands in the field of the primary volume descriptor that the format leaves to applications, where builders leave
-//! blanks. What another program wrote there stays.
+//! The mark is in the field for applications of the primary volume descriptor, which builders leave blank. If another
+//! program wrote there, its bytes stay and the image has no mark.
 
-use crate::Result;
+use super::fields;
 use crate::base::BaseImage;
+use crate::error::Result;
 use crate::extent::Extent;
 use crate::plan::Patch;
 
 const TAG: &str = "KINDLING LAYOUT 1: ";
-/// Where the field is in the descriptor.
+/// Offset of the field in the volume descriptor.
 const FIELD_AT: u64 = 883;
 const FIELD_LEN: u64 = 512;
 
-/// The change that writes the mark, if the field is free.
+/// Returns the change that writes the mark, if the field is blank.
 pub(super) fn patch(image: &BaseImage, reason: &str) -> Result<Option<Patch>> {
     let Some((extent, field)) = field(image)? else { return Ok(None) };
     let blank = field.last().copied().unwrap_or_default();
@@ -22,10 +23,10 @@ pub(super) fn patch(image: &BaseImage, reason: &str) -> Result<Option<Patch>> {
     }
     let mut bytes = format!("{TAG}{reason}").into_bytes();
     bytes.resize(field.len(), blank);
-    Ok(Some(super::patch(extent.offset(), bytes)))
+    Ok(Some(fields::patch(extent.offset(), bytes)))
 }
 
-/// The reason in the mark.
+/// Returns the reason in the mark.
 pub(super) fn read(image: &BaseImage) -> Result<Option<String>> {
     let field = field(image)?.map(|(_, field)| field).unwrap_or_default();
     let reason = field.strip_prefix(TAG.as_bytes());

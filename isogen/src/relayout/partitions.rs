@@ -1,26 +1,30 @@
-//! The partition tables of the new image: MBR, GPT and its copy at the end. An Apple partition map goes.
+//! The partition tables of the new image: MBR, GPT and its copy at the end. An Apple partition map is removed.
 //!
-//! Each table has a partition that is the whole image; another one may be a boot image and follows it.
+//! Each table has a partition that is the whole image. Another partition may be a boot image, which it follows.
 
 use super::boot_images::BootImages;
-use super::patch;
+use super::fields::patch;
 use super::placement::Placement;
-use super::structures::{BACKUP_GPT_LEN, CYLINDER, SystemArea};
-use crate::Result;
+use super::system_area::SystemArea;
 use crate::base::BaseImage;
 use crate::bytes_at::u32_le;
+use crate::error::Result;
 use crate::extent::{Extent, SECTOR_SIZE, Sector};
 use crate::partitions::{DISK_SECTOR_SIZE, Gpt, GptPartition, Mbr, MbrPartition, crc32};
 use crate::plan::Patch;
 
-/// Where the GPT's header and table are, and the bytes of both as isohybrid writes them.
+/// The unit to which isohybrid rounds up an image: a cylinder of 64 heads with 32 sectors of 512 bytes.
+pub(super) const CYLINDER: u64 = 1 << 20;
+/// A GPT table and header at the end of a disk.
+pub(super) const BACKUP_GPT_LEN: u64 = 16_896;
+/// Offsets and lengths of the GPT header and table, as isohybrid writes them.
 const HEADER: u64 = 512;
 const HEADER_LEN: u32 = 92;
 const TABLE: u64 = 1024;
 const TABLE_LEN: usize = 16_384;
 const ENTRIES: u32 = 128;
 const ENTRY_LEN: u32 = 128;
-/// The MBR's table, its entries, and where the boot code finds isolinux.
+/// The MBR's table, its entries, and the sector of isolinux for the boot code.
 const MBR_TABLE: u64 = 446;
 const MBR_ENTRY_LEN: u64 = 16;
 const MBR_BOOT_SECTOR: u64 = 432;
@@ -36,20 +40,20 @@ pub(super) struct NewTables {
     fields: Vec<(u64, Vec<u8>)>,
 }
 
-/// What partitions are checked against.
+/// The values against which partitions are checked.
 struct Frame<'a> {
     image: &'a BaseImage,
     boot: &'a BootImages,
     /// Disk sectors of the base, rounded up.
     disk_sectors: u64,
-    /// Disk sectors of the base's volume, and of the new one.
+    /// Disk sectors of the base image's volume and of the new volume.
     volume: (u64, u64),
-    /// Disk sectors that are where they were.
+    /// Disk sectors that keep their number.
     kept: u64,
 }
 
 impl NewTables {
-    /// Works out what changes, for an image that is going to be `len` bytes long.
+    /// Computes the changes for a new image of `len` bytes.
     pub(super) fn new(image: &BaseImage, placement: &Placement, boot: &BootImages, len: u64) -> Result<Self> {
         let tables = image.partitions();
         let factor = SECTOR_SIZE / DISK_SECTOR_SIZE;
@@ -123,7 +127,7 @@ impl NewTables {
         self.fields.push((at, bytes.into()));
     }
 
-    /// Writes the tables into the system area, and gives the copy of the GPT for the end of the image.
+    /// Writes the tables into the system area and returns the copy of the GPT for the end of the image.
     pub(super) fn write(&self, area: &mut SystemArea) -> Option<Patch> {
         if self.has_apple {
             clear_apple(area);
@@ -141,7 +145,7 @@ impl NewTables {
         self.backup_gpt(area)
     }
 
-    /// The table, then the header with both places swapped.
+    /// Returns the table, then the header with both offsets swapped.
     fn backup_gpt(&self, area: &SystemArea) -> Option<Patch> {
         let last = self.len / DISK_SECTOR_SIZE - 1;
         let mut header = area.get(512, 512).to_vec();
@@ -157,18 +161,18 @@ impl Frame<'_> {
         Extent::new(at, len).map_or(Ok(Vec::new()), |extent| self.image.source().read_extent(extent))
     }
 
-    /// Makes sure that a partition is the whole image: at least its volume, at most the file.
+    /// Checks that a partition is the whole image: at least its volume, at most the file.
     fn check_whole(&self, at: u64, what: &'static str, (first, count): (u64, u64), most: u64) -> Result<()> {
         let end = first.saturating_add(count);
-        // The one of a protective MBR leaves out the MBR itself.
+        // The partition of a protective MBR does not include the MBR.
         if first <= 1 && (self.volume.0..=most).contains(&end) {
             return Ok(());
         }
         let expected = format!("disk sectors 0 to {}, or up to {most}", self.volume.0);
-        Err(self.image.refuse_layout(at, what, &expected, format!("{first} to {end}")))
+        Err(self.image.source().malformed(at, what, expected, format!("{first} to {end}")))
     }
 
-    /// Where a partition is now, if that is another place: first disk sector and count.
+    /// Returns the new first disk sector and count of a partition, if they change.
     fn follow(&self, at: u64, what: &'static str, (first, count): (u64, u64)) -> Result<Option<(u64, u64)>> {
         let end = first.saturating_add(count);
         match self.boot.at_disk_sector(first).filter(|boot| boot.holds(count)) {
@@ -178,7 +182,7 @@ impl Frame<'_> {
             None if end <= self.kept => Ok(None),
             None => {
                 let expected = "a boot image, or disk sectors that stay";
-                Err(self.image.refuse_layout(at, what, expected, format!("{first} to {end}")))
+                Err(self.image.source().malformed(at, what, expected, format!("{first} to {end}")))
             }
         }
     }
@@ -191,12 +195,12 @@ fn mbr_range(partition: &MbrPartition) -> (u64, u64) {
 fn gpt_range(image: &BaseImage, at: u64, partition: &GptPartition) -> Result<(u64, u64)> {
     let count = partition.last.checked_sub(partition.first).and_then(|count| count.checked_add(1));
     let found = || format!("{} to {}", partition.first, partition.last);
-    let backwards = || image.refuse_layout(at, "GPT partition", "a last sector behind the first", found());
+    let backwards =
+        || image.source().malformed(at, "GPT partition", "a last sector behind the first", found());
     Ok((partition.first, count.ok_or_else(backwards)?))
 }
 
-/// Makes sure that a GPT is one as isohybrid writes it: at the usual places, of the usual size, with the usual two
-/// partitions.
+/// Checks that a GPT is like those of isohybrid: offsets, sizes and two partitions.
 fn check_gpt(image: &BaseImage, gpt: &Gpt) -> Result<()> {
     let header = image.source().read_extent(Extent::at_sector(Sector(0), 2048))?;
     let header = header.get(512..).unwrap_or_default();
@@ -211,7 +215,7 @@ fn check_gpt(image: &BaseImage, gpt: &Gpt) -> Result<()> {
          {numbers:?}, checksums right: {} and {}",
         sizes[0], gpt.current, sizes[1], sizes[2], gpt.table, gpt.header_crc_ok, gpt.table_crc_ok
     );
-    Err(image.refuse_layout(
+    Err(image.source().malformed(
         gpt.position,
         "GPT",
         "a sound one with two partitions, as isohybrid makes it",
@@ -219,7 +223,7 @@ fn check_gpt(image: &BaseImage, gpt: &Gpt) -> Result<()> {
     ))
 }
 
-/// The driver descriptor and the map's entries: all that makes a disk an Apple one.
+/// Clears the driver descriptor and the entries of the Apple partition map.
 fn clear_apple(area: &mut SystemArea) {
     area.clear(0, 440);
     for at in (2048..16_384).step_by(2048) {
@@ -229,14 +233,14 @@ fn clear_apple(area: &mut SystemArea) {
     }
 }
 
-/// The last cylinder as an MBR spells it: head 63, sector 32, up to 1024 cylinders.
+/// Encodes the last cylinder for an MBR: head 63, sector 32, up to 1024 cylinders.
 fn last_cylinder(len: u64) -> [u8; 3] {
     let cylinder = (len / CYLINDER).clamp(1, 1024) - 1;
     let [low, high, ..] = cylinder.to_le_bytes();
     [63, 32 | (high & 3) << 6, low]
 }
 
-/// Head, sector and cylinder of a disk sector, of 64 heads and 32 sectors, up to 1024 cylinders.
+/// Encodes head, sector and cylinder of a disk sector, for 64 heads and 32 sectors, up to 1024 cylinders.
 fn address(disk_sector: u64) -> [u8; 3] {
     let cylinder = (disk_sector / 2048).min(1023);
     let [low, high, ..] = cylinder.to_le_bytes();
@@ -245,7 +249,7 @@ fn address(disk_sector: u64) -> [u8; 3] {
     [head, sector | high << 6, low]
 }
 
-/// A GPT header with its checksum.
+/// Returns a GPT header with its checksum.
 fn sealed(mut header: Vec<u8>) -> Vec<u8> {
     header.get_mut(16..20).unwrap_or_default().fill(0);
     let crc = crc32(header.get(..92).unwrap_or_default());

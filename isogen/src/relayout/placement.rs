@@ -1,69 +1,62 @@
-//! Where every file of the new layout goes.
+//! Assigns sectors to all files of the new layout.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Contents, FileOperations, PADDING_SECTORS, sector, sectors};
+use super::changes::{Contents, FileOperations};
+use super::fields::{PADDING_SECTORS, sector, sectors};
 use crate::base::BaseImage;
+use crate::error::{Error, Result};
 use crate::extent::{Extent, SECTOR_SIZE, Sector};
 use crate::plan::{Plan, Segment};
 use crate::volume::{Entry, EntryId, Kind, Tree};
-use crate::{Error, Result};
 
-/// A file that is not in the base in this form.
+/// A new or replaced file and its extent in the new layout.
 #[derive(Debug)]
-pub(super) struct NewFile {
+pub(super) struct PlacedFile {
     pub(super) path: String,
     pub(super) contents: Contents,
     pub(super) extent: Extent,
 }
 
-impl NewFile {
+impl PlacedFile {
     pub(super) fn sector(&self) -> Sector {
         Sector(u32::try_from(self.extent.offset() / SECTOR_SIZE).unwrap_or(u32::MAX))
     }
 }
 
-/// The new layout of the files.
-#[derive(Debug)]
+/// The sectors of all files in the new layout.
+#[derive(Debug, Default)]
 pub(super) struct Placement {
-    /// The first byte that is not where it was.
+    /// The end of the bytes that keep their offset.
     kept: u64,
-    /// Where extents of the base go that move.
+    /// The new sectors of base extents that move.
     moved: BTreeMap<Extent, Sector>,
-    /// Extents of the base that no file has any more.
+    /// Base extents whose files were all dropped or replaced.
     gone: BTreeSet<Extent>,
     /// New and replaced files, in the order of their paths.
-    pub(super) new: Vec<NewFile>,
-    /// Paths that are gone.
+    pub(super) new: Vec<PlacedFile>,
+    /// Paths of dropped files.
     pub(super) dropped: BTreeSet<String>,
-    /// The first sector behind the last file.
+    /// The first sector after the last file.
     pub(super) data_end: u64,
 }
 
-/// What an entry of a tree is in the new layout.
-pub(super) enum Place {
-    /// Where it was.
+/// The location of a directory entry's data in the new layout.
+pub(super) enum Location {
     Unchanged,
-    /// It is gone.
     Dropped,
-    /// Its data is here.
+    /// First sector and length.
     At(Sector, u32),
 }
 
 impl Placement {
+    /// Assigns sectors for an image with changed files.
     pub(super) fn new(image: &BaseImage, operations: &FileOperations) -> Result<Self> {
         let tree = image.volume().tree();
         let mut touched = BTreeSet::new();
         let mut named = BTreeSet::new();
-        let mut placement = Self {
-            kept: 0,
-            moved: BTreeMap::new(),
-            gone: BTreeSet::new(),
-            new: Vec::new(),
-            dropped: BTreeSet::new(),
-            data_end: 0,
-        };
+        let mut placement = Self::default();
         for (path, contents) in &operations.files {
             let existing = existing_file(tree, path)?;
             let name = match (existing, contents) {
@@ -92,135 +85,125 @@ impl Placement {
             return Err(refused(&path, "its contents refer to bytes behind the end of the base"));
         }
         let extent = Extent::at_sector(Sector(0), 0);
-        self.new.push(NewFile { path, contents: contents.clone(), extent });
+        self.new.push(PlacedFile { path, contents: contents.clone(), extent });
         Ok(())
     }
 
-    /// Gives every extent that stays its place: the ones behind a gap move up, in their order.
+    /// Moves files up, in their order, to close the gaps of dropped and replaced files.
     fn close_gaps(&mut self, image: &BaseImage, touched: &BTreeSet<EntryId>) -> Result<()> {
         let files = image.volume().files_by_extent();
-        // An extent goes when all of its names go: hard links share one.
-        let gone = |names: &[EntryId]| names.iter().all(|id| touched.contains(id));
-        let first_gap = files.iter().find(|(_, names)| gone(names)).map(|(extent, _)| extent.offset());
+        // Hard links share an extent, which is gone if all of its names are.
+        let is_gone = |names: &[EntryId]| names.iter().all(|id| touched.contains(id));
+        self.gone = files.iter().filter(|(_, names)| is_gone(names)).map(|(extent, _)| *extent).collect();
+        let first_gap = self.gone.first().map(|extent| extent.offset());
         let metadata_end = check_metadata(image, first_gap)?;
-        let data_end = files.keys().map(|extent| extent.end()).max().unwrap_or_default().max(metadata_end);
-        self.kept = first_gap.unwrap_or(sectors(data_end) * SECTOR_SIZE);
-        let mut next = self.kept / SECTOR_SIZE;
-        let mut last = Extent::at_sector(Sector(0), 0);
-        for (extent, names) in files.iter().filter(|(extent, _)| extent.end() > self.kept) {
-            if gone(names) {
-                self.gone.insert(*extent);
-                continue;
-            }
-            if extent.overlaps(last) || extent.offset() < self.kept {
-                let found = format!("{extent}, which overlaps the file at {last}");
-                return Err(image.refuse_layout(
-                    extent.offset(),
-                    "file that has to move",
-                    "bytes of its own",
-                    found,
-                ));
-            }
-            last = *extent;
-            self.moved.insert(*extent, sector(image, next)?);
-            next += sectors(extent.len());
+        let files_end = files.keys().map(|extent| extent.end()).max().unwrap_or_default();
+        self.kept = first_gap.unwrap_or(sectors(files_end.max(metadata_end)) * SECTOR_SIZE);
+        self.data_end = self.kept / SECTOR_SIZE;
+        let mut moving = files.into_keys().collect::<Vec<_>>();
+        moving.retain(|extent| extent.end() > self.kept && !self.gone.contains(extent));
+        check_apart(image, &moving, self.kept)?;
+        for extent in moving {
+            let sector = self.reserve(image, sectors(extent.len()))?;
+            self.moved.insert(extent, sector);
         }
-        self.data_end = next;
         Ok(())
     }
 
+    /// Places new and replaced files after all others.
     fn place_new(&mut self, image: &BaseImage) -> Result<()> {
-        self.new.sort_by(|one, other| one.path.cmp(&other.path));
-        for file in &mut self.new {
+        let mut new = std::mem::take(&mut self.new);
+        new.sort_by(|one, other| one.path.cmp(&other.path));
+        for file in &mut new {
             let len = u32::try_from(file.contents.len()).map_err(|_| Error::Refused {
                 what: "file",
                 value: format!("{} of {} bytes", file.path, file.contents.len()),
                 reason: "a file of an ISO image has less than 4 GiB",
             })?;
-            file.extent = Extent::at_sector(sector(image, self.data_end)?, len);
-            self.data_end += sectors(u64::from(len));
+            file.extent = Extent::at_sector(self.reserve(image, sectors(u64::from(len)))?, len);
         }
-        sector(image, self.data_end + PADDING_SECTORS).map(drop)
+        self.new = new;
+        Ok(())
     }
 
-    /// Reserves sectors behind the files, for a directory that has to move.
+    /// Reserves sectors after those that are already assigned.
     pub(super) fn reserve(&mut self, image: &BaseImage, count: u64) -> Result<Sector> {
-        let place = sector(image, self.data_end)?;
+        let first = sector(image, self.data_end)?;
         self.data_end += count;
         sector(image, self.data_end + PADDING_SECTORS)?;
-        Ok(place)
+        Ok(first)
     }
 
-    /// Where a byte of the base is now, if the file around it moved.
+    /// Returns the new offset of a base extent if the file that contains it moves.
     pub(super) fn moved_offset(&self, extent: Extent) -> Option<u64> {
         let (old, new) = self.moved.iter().find(|(old, _)| old.contains(extent))?;
         Some(new.offset() + (extent.offset() - old.offset()))
     }
 
-    /// The first byte that is not where it was.
+    /// Returns the end of the bytes that keep their offset.
     pub(super) fn kept(&self) -> u64 {
         self.kept
     }
 
-    /// Tells whether no file has these bytes any more.
+    /// Returns `true` if all files at a base extent were dropped or replaced.
     pub(super) fn is_gone(&self, extent: Extent) -> bool {
         self.gone.contains(&extent)
     }
 
-    /// Where a file's bytes of the base are now.
+    /// Returns the new sector of a base extent that moves.
     pub(super) fn moved_sector(&self, old: Extent) -> Option<Sector> {
         self.moved.get(&old).copied()
     }
 
-    /// Where an entry of either tree is now.
-    pub(super) fn place(
+    /// Returns the location of an entry of either tree.
+    pub(super) fn location(
         &self,
         image: &BaseImage,
         tree: &Tree,
         (id, entry): (EntryId, &Entry),
-    ) -> Result<Place> {
+    ) -> Result<Location> {
         if entry.kind != Kind::File {
-            return Ok(Place::Unchanged);
+            return Ok(Location::Unchanged);
         }
         let path = tree.path(id);
         if self.dropped.contains(&path) {
-            return Ok(Place::Dropped);
+            return Ok(Location::Dropped);
         }
         if let Some(file) = self.new_file(&path) {
-            return Ok(Place::At(file.sector(), u32::try_from(file.extent.len()).unwrap_or(u32::MAX)));
+            return Ok(Location::At(file.sector(), u32::try_from(file.extent.len()).unwrap_or(u32::MAX)));
         }
         if let Some(sector) = self.moved.get(&entry.extent) {
-            return Ok(Place::At(*sector, entry.record.data_len));
+            return Ok(Location::At(*sector, entry.record.data_len));
         }
         if entry.extent.is_empty() {
-            // Makers give it the place of what follows; it shall not stand behind the end.
+            // Mastering tools give an empty file the sector of the next file. Keep it inside the volume.
             let inside = u64::from(entry.record.sector.0) < self.data_end;
             let kept = Sector(u32::try_from(self.kept / SECTOR_SIZE).unwrap_or(u32::MAX));
-            return Ok(if inside { Place::Unchanged } else { Place::At(kept, 0) });
+            return Ok(if inside { Location::Unchanged } else { Location::At(kept, 0) });
         }
-        // A tree may spell a name in its own way, or lead to bytes that the other one does not know.
+        // The other tree may spell the name differently, or not contain the file.
         if entry.extent.end() > self.kept {
             let expected = "a file that both trees have, under the same name";
             let found = format!("{path} at {}", entry.extent);
-            return Err(image.refuse_layout(
+            return Err(image.source().malformed(
                 entry.record.position,
                 "record of a file that moves",
                 expected,
                 found,
             ));
         }
-        Ok(Place::Unchanged)
+        Ok(Location::Unchanged)
     }
 
-    /// The new or replaced file at a path.
-    pub(super) fn new_file(&self, path: &str) -> Option<&NewFile> {
+    /// Returns the new or replaced file at a path.
+    pub(super) fn new_file(&self, path: &str) -> Option<&PlacedFile> {
         let index = self.new.binary_search_by(|file| file.path.as_str().cmp(path)).ok()?;
         self.new.get(index)
     }
 
-    /// The new layout, with the old metadata.
+    /// Plans the new layout with the old metadata.
     pub(super) fn plan(&self, image: &BaseImage) -> Plan {
-        // Nobody pads the last sector of an image that ends with a file.
+        // The last sector of an image that ends with a file may be incomplete.
         let whole = self.kept.min(image.source().len());
         let mut segments = vec![base(0, whole), Segment::Zero(self.kept - whole)];
         let mut moved: Vec<_> = self.moved.iter().collect();
@@ -241,10 +224,24 @@ impl Placement {
         Plan::of(Arc::clone(image.source()), segments)
     }
 
-    /// Sectors of the new volume.
+    /// Returns the number of sectors of the new volume.
     pub(super) fn volume_sectors(&self) -> u64 {
         self.data_end + PADDING_SECTORS
     }
+}
+
+/// Returns an error if files that move share bytes with each other or with bytes that stay.
+fn check_apart(image: &BaseImage, moving: &[Extent], kept: u64) -> Result<()> {
+    let mut last = Extent::at_sector(Sector(0), 0);
+    for extent in moving {
+        if extent.overlaps(last) || extent.offset() < kept {
+            let found = format!("{extent}, which overlaps the file at {last}");
+            let what = "file that has to move";
+            return Err(image.source().malformed(extent.offset(), what, "bytes of its own", found));
+        }
+        last = *extent;
+    }
+    Ok(())
 }
 
 fn base(offset: u64, len: u64) -> Segment {
@@ -259,8 +256,8 @@ fn not_found(image: &BaseImage, path: &str) -> Error {
     Error::NotFound { file: image.source().name().to_owned(), path: path.to_owned() }
 }
 
-/// The entry that a path spells out: by the name that people see or by the whole ISO name, in whatever case. (Looking it
-/// up in the tree alone is too lenient: names that agree in their first eight characters would be one.)
+/// Returns the entry at a path, by its Rock Ridge or Joliet name or its whole ISO name, case-insensitively.
+/// (`Tree::find_id` alone is too lenient: it finds other names with the same first eight characters.)
 pub(super) fn existing(tree: &Tree, path: &str) -> Option<EntryId> {
     let parts = path.split('/').filter(|part| !part.is_empty() && *part != ".");
     let wanted = parts.collect::<Vec<_>>().join("/");
@@ -269,7 +266,7 @@ pub(super) fn existing(tree: &Tree, path: &str) -> Option<EntryId> {
     (spelt(tree.path(id)) || spelt(tree.iso_path(id))).then_some(id)
 }
 
-/// The file at a path, where there is one.
+/// Returns the file at a path, `None` if the path does not exist.
 fn existing_file(tree: &Tree, path: &str) -> Result<Option<EntryId>> {
     let found = existing(tree, path);
     match found.and_then(|id| tree.entry(id)).map(|entry| entry.kind) {
@@ -279,9 +276,9 @@ fn existing_file(tree: &Tree, path: &str) -> Result<Option<EntryId>> {
     }
 }
 
-/// The path of a file that the base does not have, as the trees are going to spell it.
+/// Returns the path of a new file as the trees will spell it.
 fn new_path(image: &BaseImage, path: &str) -> Result<String> {
-    /// What Joliet keeps for itself.
+    /// Characters that Joliet reserves.
     const RESERVED: [char; 5] = ['*', ':', ';', '?', '\\'];
     let tree = image.volume().tree();
     let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -299,8 +296,12 @@ fn new_path(image: &BaseImage, path: &str) -> Result<String> {
     }
 }
 
-/// Makes sure that path tables, continuations and catalogue stand before the first gap; gives where they and the
-/// directories end. A directory behind the gap moves with the files: an earlier new layout may have put it there.
+/// Returns the end of the metadata: path tables, continuations, boot catalogue and directories.
+///
+/// # Errors
+///
+/// Returns an error if one of them is after the first gap. Directories may be: an earlier re-layout may have put them
+/// there, and they move.
 fn check_metadata(image: &BaseImage, first_gap: Option<u64>) -> Result<u64> {
     let volume = image.volume();
     check_no_udf(image)?;
@@ -322,25 +323,25 @@ fn check_metadata(image: &BaseImage, first_gap: Option<u64>) -> Result<u64> {
     let directories = trees.flat_map(Tree::entries).filter(|(_, entry)| entry.kind == Kind::Directory);
     let ends = structures.iter().map(|(extent, _)| *extent).chain(directories.map(|(_, entry)| entry.extent));
     let end = ends.map(Extent::end).max().unwrap_or_default();
-    let behind = structures.iter().find(|(extent, _)| first_gap.is_some_and(|gap| extent.end() > gap));
-    match behind {
-        Some((extent, what)) => Err(image.refuse_layout(
+    let late = structures.iter().find(|(extent, _)| first_gap.is_some_and(|gap| extent.end() > gap));
+    match late {
+        Some((extent, what)) => Err(image.source().malformed(
             extent.offset(),
             what,
             "a place before the first file that goes",
-            format!("{extent}"),
+            extent,
         )),
         None => Ok(end),
     }
 }
 
-/// Makes sure that the files have no third tree: where an image has UDF too, Linux prefers it, and it would go on naming the
-/// old places. Its descriptors stand right behind those of ISO 9660.
+/// Rejects UDF. Linux prefers its tree, which would still refer to the old sectors. UDF descriptors directly follow
+/// those of ISO 9660.
 fn check_no_udf(image: &BaseImage) -> Result<()> {
     let start = Extent::at_sector(image.volume().descriptors_end(), 6);
     if start.end() <= image.source().len() && image.source().read_extent(start)?.ends_with(b"BEA01") {
         let expected = "none but those of ISO 9660";
-        return Err(image.refuse_layout(start.offset(), "volume descriptors", expected, "UDF".into()));
+        return Err(image.source().malformed(start.offset(), "volume descriptors", expected, "UDF"));
     }
     Ok(())
 }

@@ -10,72 +10,32 @@
 
 mod codec;
 mod erofs;
+mod filesystem;
 mod lz4;
 mod squashfs;
 mod window;
 
-use std::fmt;
-
 use self::erofs::Erofs;
+use self::filesystem::{Entry, FileSystem, Kind};
 use self::squashfs::Squashfs;
 use self::window::Window;
 use crate::base::BaseImage;
+use crate::error::{Error, Result};
 use crate::extent::Extent;
 use crate::initrd::{ArchiveError, Encoding, Packed, newc};
 use crate::plan::Plan;
-use crate::{Error, Result};
 
 /// Where the program is in a running system, and in the initrd.
 pub const NMSTATECTL: &str = "/usr/bin/nmstatectl";
 /// Where it is in the file system, by the names of the operating system and of the deployment.
 const DEPLOYED: &str = "/ostree/deploy/*/deploy/*/usr/bin/nmstatectl";
 
-/// Largest file that is read: ten times the program.
-const MAX_FILE_LEN: u64 = 256 << 20;
-/// Largest directory that is read: a hundred thousand entries.
-const MAX_LISTING_LEN: u64 = 8 << 20;
 /// Members of `rootfs.img` that are looked at; there are fewer than ten.
 const MAX_MEMBERS: usize = 64;
 /// Deployments that are looked at; a live image has one.
 const MAX_DEPLOYMENTS: usize = 16;
 /// What the member with the file system may be called.
 const MEMBERS: [&[u8]; 2] = [b"root.squashfs\0", b"root.erofs\0"];
-
-/// What a name in a directory stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Directory,
-    File,
-    Symlink,
-    Other,
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Directory => "a directory",
-            Self::File => "a regular file",
-            Self::Symlink => "a symbolic link",
-            Self::Other => "a special file",
-        })
-    }
-}
-
-/// One name of a directory, and the inode that it names in the way of its file system.
-#[derive(Debug)]
-struct Entry {
-    name: Vec<u8>,
-    inode: u64,
-}
-
-/// What both kinds of file system offer. Every answer is bounded by [`MAX_FILE_LEN`] and [`MAX_LISTING_LEN`].
-trait FileSystem: fmt::Debug + Send + Sync {
-    fn name(&self) -> &'static str;
-    fn root(&self) -> u64;
-    fn kind(&self, inode: u64) -> Result<Kind>;
-    fn list(&self, inode: u64) -> Result<Vec<Entry>>;
-    fn read(&self, inode: u64) -> Result<Vec<u8>>;
-}
 
 /// The file system inside a `rootfs.img`, opened.
 #[derive(Debug)]

@@ -12,10 +12,10 @@
 //! of any size.
 
 use super::codec::Codec;
+use super::filesystem::{Entry, FileSystem, Kind, MAX_FILE_LEN, MAX_LISTING_LEN};
 use super::window::Window;
-use super::{Entry, FileSystem, Kind, MAX_FILE_LEN, MAX_LISTING_LEN};
 use crate::bytes_at::{u16_le, u32_le, u64_le};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 pub(super) const MAGIC: &[u8] = b"hsqs";
 

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use crate::error::{Error, Result};
+use crate::extent::Extent;
 use crate::plan::Plan;
-use crate::{Error, Extent, Result};
 
 /// A stretch of `rootfs.img`. Offsets count from its first byte; those in messages from the first byte of the file.
 #[derive(Debug, Clone)]
@@ -111,7 +112,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::Source;
+    use crate::source::Source;
 
     fn window() -> Window {
         let plan = Plan::whole(Arc::new(Source::from_bytes("base", &b"0123456789"[..])));

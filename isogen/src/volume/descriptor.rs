@@ -1,10 +1,11 @@
 //! Volume descriptors: one sector each from sector 16 up to a terminator (ECMA-119, 8).
 
-use super::Finding;
+use super::finding::Finding;
 use super::record::{Record, both_endian_u16, both_endian_u32};
 use crate::bytes_at::{u32_be, u32_le};
-use crate::extent::{SECTOR_SIZE, Sector};
-use crate::{Extent, Result, Source};
+use crate::error::Result;
+use crate::extent::{Extent, SECTOR_SIZE, Sector};
+use crate::source::Source;
 
 /// The first sector that holds a descriptor.
 pub(super) const FIRST: u32 = 16;

@@ -8,6 +8,7 @@
 //! of each descriptor and directory record, as somebody who rewrites them needs to.
 
 mod descriptor;
+mod finding;
 mod record;
 mod rockridge;
 mod tree;
@@ -16,21 +17,14 @@ use std::collections::BTreeMap;
 
 pub(crate) use descriptor::MAX_PATH_TABLE_LEN;
 pub use descriptor::{Descriptor, JolietLevel, PathTables, VolumeDescriptor};
+pub use finding::Finding;
 pub use record::{Record, decode_iso_name};
 pub(crate) use tree::MAX_DIRECTORY_LEN;
 pub use tree::{Directory, Entry, EntryId, Kind, Tree};
 
-use crate::extent::{SECTOR_SIZE, Sector};
-use crate::{Error, Extent, Result, Source};
-
-/// Something odd that does not stop a reader.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Finding {
-    /// Where it stands.
-    pub offset: u64,
-    /// What is odd about it.
-    pub message: String,
-}
+use crate::error::{Error, Result};
+use crate::extent::{Extent, SECTOR_SIZE, Sector};
+use crate::source::Source;
 
 /// An ISO 9660 volume, read and checked.
 #[derive(Debug)]

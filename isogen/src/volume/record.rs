@@ -9,10 +9,11 @@
 
 use std::ops::Range;
 
-use super::Finding;
+use super::finding::Finding;
 use crate::bytes_at::{u16_be, u16_le, u32_be, u32_le};
-use crate::extent::Sector;
-use crate::{Extent, Result, Source};
+use crate::error::Result;
+use crate::extent::{Extent, Sector};
+use crate::source::Source;
 
 const FLAG_DIRECTORY: u8 = 2;
 const FLAG_MORE_EXTENTS: u8 = 128;

@@ -3,8 +3,9 @@
 //! An entry is a two-letter signature, its length, a version byte and data. `CE` goes on in another place of the image.
 
 use crate::bytes_at::u32_le;
-use crate::extent::Sector;
-use crate::{Extent, Result, Source};
+use crate::error::Result;
+use crate::extent::{Extent, Sector};
+use crate::source::Source;
 
 /// Most continuations of one record. Real images need one.
 const MAX_CONTINUATIONS: usize = 8;

@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::descriptor::VolumeDescriptor;
+use super::finding::Finding;
 use super::record::{Record, decode_iso_name, decode_joliet_name};
-use super::{Finding, VolumeDescriptor, rockridge};
-use crate::extent::{SECTOR_SIZE, Sector};
-use crate::{Extent, Result, Source};
+use super::rockridge;
+use crate::error::Result;
+use crate::extent::{Extent, SECTOR_SIZE, Sector};
+use crate::source::Source;
 
 /// Most entries of a tree. CoreOS images have about thirty, those of ppc64le a few hundred.
 const MAX_ENTRIES: usize = 65_536;

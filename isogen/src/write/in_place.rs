@@ -14,9 +14,10 @@ use std::os::unix::fs::FileExt;
 
 use rustix::io::{Errno, ReadWriteFlags};
 
-use super::BUFFER_LEN;
+use super::stream::BUFFER_LEN;
+use crate::error::{Error, Result};
+use crate::extent::Extent;
 use crate::plan::{Patch, Plan, Segment};
-use crate::{Error, Extent, Result};
 
 /// What stands at the start of the Ignition area while an edit is under way.
 pub(crate) const EDIT_MARKER: &[u8; 32] = b"KINDLING EDIT WAS NOT COMPLETED\n";
@@ -99,7 +100,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::Source;
+    use crate::source::Source;
 
     const GUARD: (u64, u64) = (4096, 8192);
 

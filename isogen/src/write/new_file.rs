@@ -12,9 +12,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
-use super::BUFFER_LEN;
+use super::stream::BUFFER_LEN;
+use crate::error::{Error, Result};
+use crate::extent::Extent;
 use crate::plan::{Placed, Plan, Segment};
-use crate::{Error, Extent, Result, Source};
+use crate::source::Source;
 
 /// Who may read a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

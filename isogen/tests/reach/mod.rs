@@ -7,8 +7,8 @@ use bytes::Bytes;
 use isogen::initrd::Limits;
 use isogen::volume::Kind;
 use isogen::{
-    Archive, BaseImage, Contents, Difference, Edits, FileOperations, KargsEdit, KargsOperations, Packed,
-    Plan, Segment, Source, Way,
+    Archive, BaseImage, Contents, Difference, Edits, FileOperations, KargsEdit, KargsOperations,
+    LayoutStrategy, Packed, Plan, Segment, Source,
 };
 
 /// Enough for every initrd of a fixture.
@@ -154,8 +154,8 @@ fn minimal(image: &BaseImage) {
     let is_verified = image.verify_minimal().is_ok();
     for url in [None, Some("http://example.com/rootfs")] {
         let edits = Edits::new().minimal(url);
-        if let (Ok(way), Ok(minimal)) = (image.way(&edits), image.plan(&edits)) {
-            if way == Way::Described {
+        if let (Ok(way), Ok(minimal)) = (image.layout_strategy(&edits), image.plan(&edits)) {
+            if way == LayoutStrategy::DescribedMinimal {
                 assert!(is_verified && minimal.len() == len);
             }
             read_ends(&minimal);

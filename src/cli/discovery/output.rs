@@ -10,7 +10,7 @@ use ignition::discovery::HttpUrl;
 use ignition::discovery::ipxe::BootFiles;
 use ignition::network::KeyfileCache;
 use isogen::write::{Access, NewFile};
-use isogen::{Digest, Plan, Segment, Way};
+use isogen::{Digest, LayoutStrategy, Plan, Segment};
 
 use super::named_file;
 use crate::cli::created::Created;
@@ -202,12 +202,12 @@ fn check_names(outputs: &[Output]) -> Result<()> {
 }
 
 impl Content {
-    fn plan(&self, images: &ImageSet, cache: &KeyfileCache) -> Result<(Plan, Option<Way>)> {
+    fn plan(&self, images: &ImageSet, cache: &KeyfileCache) -> Result<(Plan, Option<LayoutStrategy>)> {
         let base = images.base();
         let of_form = |images: &ImageSet, form: &Form| {
             let packed = images.packed(form)?;
             let context = images.context(form, &packed)?;
-            anyhow::Ok((packed.plan(form, context)?, packed.way(form, context)?))
+            anyhow::Ok((packed.plan(form, context)?, packed.layout_strategy(form, context)?))
         };
         let plain = |plan| Ok((plan, None));
         match self {
@@ -291,11 +291,11 @@ fn write_one(
 ) -> Result<Written> {
     let Output { path, content } = output;
     created.create_directory(path)?;
-    let (plan, way) = content.plan(images, cache).with_context(|| path.display().to_string())?;
+    let (plan, strategy) = content.plan(images, cache).with_context(|| path.display().to_string())?;
     let file = NewFile::create(path, content.access())?;
     let sha256 = write_plan(&file, &plan, digests)?;
     created.commit(file, path)?;
-    let layout = way.map(|way| way.to_string());
+    let layout = strategy.map(|strategy| strategy.to_string());
     let (path, what, access) = (path.clone(), content.to_string(), content.access());
     Ok(Written { path, what, len: plan.len(), sha256, layout, access })
 }

@@ -63,7 +63,7 @@ impl PlanCommand {
         let packed = prepared.images.packed(&form)?;
         let context = prepared.images.context(&form, &packed)?;
         let plan = packed.plan(&form, context)?;
-        let way = packed.way(&form, context)?;
+        let strategy = packed.layout_strategy(&form, context)?;
         if let (Some(file), Some(path)) = (output, &self.output) {
             let text = PlanFile::of(&form, &packed, context)?.to_json()?;
             let mut writer = file.file();
@@ -74,7 +74,7 @@ impl PlanCommand {
                 path.display()
             );
         }
-        let layout = way.map(|way| way.to_string());
+        let layout = strategy.map(|strategy| strategy.to_string());
         let summary = if self.json {
             let mut json = prepared.to_json();
             if let Some(map) = json.as_object_mut() {

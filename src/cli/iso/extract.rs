@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use isogen::write::{Access, NewFile};
-use isogen::{BaseImage, Edits, Plan, Segment, Way};
+use isogen::{BaseImage, Edits, LayoutStrategy, Plan, Segment};
 
 use super::nmstatectl::Nmstatectl;
 use crate::cli::created::{print_paths, write_files};
@@ -100,7 +100,7 @@ impl MinimalIso {
         let edits = Edits::new().minimal(rootfs_url);
         if !self.relayout {
             image.verify_minimal()?;
-            if let Way::Relayout(reason) = image.way(&edits)? {
+            if let LayoutStrategy::Relayout(reason) = image.layout_strategy(&edits)? {
                 bail!("{}: {reason}; --relayout makes a minimal ISO with a new layout", self.input);
             }
         }

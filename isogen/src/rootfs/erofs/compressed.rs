@@ -15,8 +15,8 @@
 use super::super::codec::Codec;
 use super::inode::{Inode, Layout};
 use super::{Depth, Erofs, Reader, ZERO_PADDING};
-use crate::Result;
 use crate::bytes_at::{u16_le, u32_le, u64_le};
+use crate::error::Result;
 
 /// Most stored bytes of an extent, and most decoded ones.
 const MAX_ENCODED: u64 = 1 << 20;
@@ -163,7 +163,7 @@ impl Reader<'_> {
         let window = &self.filesystem.window;
         let codec = self.filesystem.codec(algorithm, place)?;
         let padded = codec != Codec::Lz4 || self.filesystem.features & ZERO_PADDING != 0;
-        let zeros = if padded { crate::plan::zeros_at_start(stored) } else { 0 };
+        let zeros = if padded { crate::bytes_at::zeros_at_start(stored) } else { 0 };
         let malformed = |found: String| {
             let expected = format!("{len} bytes of {codec} data");
             Err(window.malformed(place, "EROFS compressed data", expected, found))
@@ -279,7 +279,7 @@ impl<'a> Index<'a> {
         }
     }
 
-    fn too_long(&self, cluster: u64) -> crate::Error {
+    fn too_long(&self, cluster: u64) -> crate::error::Error {
         let expected = format!("extents of 1 to {MAX_DECODED} bytes");
         self.filesystem.malformed_index(self.header, &expected, format!("another one at cluster {cluster}"))
     }

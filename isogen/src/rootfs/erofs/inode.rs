@@ -1,9 +1,12 @@
 //! Inodes of EROFS: 32 bytes, or 64 for files that need wider fields.
 
-use super::{Erofs, INODE_SLOT, Kind};
-use crate::Result;
+use super::super::filesystem::Kind;
+use super::super::window::Window;
 use crate::bytes_at::{u16_le, u32_le, u64_le};
+use crate::error::Result;
 
+/// Bytes for each number of an inode.
+const INODE_SLOT: u64 = 32;
 const SHORT_LEN: usize = 32;
 const LONG_LEN: usize = 64;
 /// The bits of the form that are known: short or long, and the layout.
@@ -40,15 +43,15 @@ pub(super) struct Inode {
     pub(super) blocks: u32,
 }
 
-impl Erofs {
-    /// Reads the inode of a number.
-    pub(super) fn inode(&self, number: u64) -> Result<Inode> {
+impl Inode {
+    /// Reads an inode by its number. `metadata` is the offset of inode 0.
+    pub(super) fn read(window: &Window, metadata: u64, number: u64) -> Result<Self> {
         let what = "EROFS inode";
-        let place = number.checked_mul(INODE_SLOT).and_then(|offset| offset.checked_add(self.metadata));
-        let place = place
-            .ok_or_else(|| self.window.malformed(self.metadata, what, "a number within the image", number))?;
-        let bytes = self.window.read_up_to(place, LONG_LEN, what)?;
-        let fewer = || self.window.malformed(place, what, "all fields", format!("{} bytes", bytes.len()));
+        let place = number.checked_mul(INODE_SLOT).and_then(|offset| offset.checked_add(metadata));
+        let place =
+            place.ok_or_else(|| window.malformed(metadata, what, "a number within the image", number))?;
+        let bytes = window.read_up_to(place, LONG_LEN, what)?;
+        let fewer = || window.malformed(place, what, "all fields", format!("{} bytes", bytes.len()));
         let u16_at = |offset| u16_le(&bytes, offset).ok_or_else(fewer);
         let form = u16_at(0)?;
         let layout = match form >> 1 & 7 {
@@ -57,10 +60,10 @@ impl Erofs {
             2 => Layout::InlineTail,
             3 => Layout::CompactIndex,
             4 => Layout::Chunks,
-            found => return Err(self.window.unsupported(place, "EROFS data layout", found)),
+            found => return Err(window.unsupported(place, "EROFS data layout", found)),
         };
         if form & !FORM != 0 {
-            return Err(self.window.unsupported(place, "EROFS inode form", format!("{form:#x}")));
+            return Err(window.unsupported(place, "EROFS inode form", format!("{form:#x}")));
         }
         let (fixed, len) = match form & 1 {
             0 => (SHORT_LEN, u32_le(&bytes, 8).map(u64::from)),
@@ -82,6 +85,6 @@ impl Erofs {
         };
         let end = place.saturating_add(fixed as u64).saturating_add(attributes);
         let blocks = u32_le(&bytes, 16).ok_or_else(fewer)?;
-        Ok(Inode { place, end, kind, layout, len: len.ok_or_else(fewer)?, blocks })
+        Ok(Self { place, end, kind, layout, len: len.ok_or_else(fewer)?, blocks })
     }
 }

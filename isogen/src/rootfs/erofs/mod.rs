@@ -16,18 +16,17 @@ mod inode;
 
 use self::inode::{Inode, Layout};
 use super::codec::Codec;
+use super::filesystem::{Entry, FileSystem, Kind, MAX_FILE_LEN, MAX_LISTING_LEN};
 use super::window::Window;
-use super::{Entry, FileSystem, Kind, MAX_FILE_LEN, MAX_LISTING_LEN};
 use crate::bytes_at::{u16_le, u32_le, u64_le};
-use crate::{Error, Extent, Result};
+use crate::error::{Error, Result};
+use crate::extent::Extent;
 
 const SUPERBLOCK: u64 = 1024;
 const SUPERBLOCK_LEN: usize = 128;
 const MAGIC: u32 = 0xE0F5_E1E2;
 /// The sizes that blocks may have.
 const BLOCK_BITS: std::ops::RangeInclusive<u8> = 9..=16;
-/// Bytes for each number of an inode.
-const INODE_SLOT: u64 = 32;
 /// Bytes of an entry in a directory block.
 const ENTRY_LEN: usize = 12;
 /// In place of a block's number: zeros.
@@ -128,6 +127,10 @@ impl Erofs {
             return Err(self.window.malformed(place, "EROFS compression", expected, codec));
         }
         Ok(codec)
+    }
+
+    fn inode(&self, number: u64) -> Result<Inode> {
+        Inode::read(&self.window, self.metadata, number)
     }
 
     /// Reads a stretch of a file, which the caller has checked to lie inside.

@@ -1,0 +1,142 @@
+//! Plans the minimal ISO of an image that describes it in `miniso.dat`.
+//!
+//! The minimal ISO has no root file system: its live system fetches that from the URL in a kernel argument. The module
+//! [`miniso`](crate::miniso) parses the description.
+
+use crate::areas::{KARGS_INFO, KargsDescription};
+use crate::base::BaseImage;
+use crate::edits::Edits;
+use crate::error::{Error, Result};
+use crate::kargs::{KargsEdit, KargsOperations};
+use crate::plan::{Patch, Plan, Segment};
+use crate::source::Source;
+
+/// Names the label of the ISO that holds the root file system. A minimal ISO does not have this argument.
+const LIVE_ISO: &str = "coreos.liveiso=";
+const ROOTFS_URL: &str = "coreos.live.rootfs_url=";
+
+impl BaseImage {
+    /// Plans the minimal ISO that `miniso.dat` describes, with the other edits in the embed areas of that ISO.
+    pub(crate) fn plan_described_minimal(&self, edits: &Edits) -> Result<Plan> {
+        self.require_pristine()?;
+        let mastered = self.minimal_description()?.plan(self.source());
+        let name = self.source().name().to_owned();
+        let minimal = Self::from_source(Source::new(name, mastered.len(), mastered.clone()))?;
+        let default = minimal.minimal_default()?;
+        let mut patches = minimal.require_kargs()?.patches(&self.edited_kargs(edits)?)?;
+        patches.extend(minimal.minimal_kargs_description(default)?);
+        if let Some(archive) = &edits.archive {
+            patches.extend(minimal.require_ignition_area()?.patches(minimal.source().name(), archive)?);
+        }
+        mastered.patched(patches)
+    }
+
+    /// Returns the default kernel arguments of a minimal ISO. `self` is that ISO as the builder made it.
+    fn minimal_default(&self) -> Result<String> {
+        let kargs = self.require_kargs()?;
+        without_label(self, kargs.current()?)
+    }
+
+    /// Returns the kernel arguments after `edits`. A minimal ISO has the root file system's URL instead of the label.
+    pub(crate) fn edited_kargs(&self, edits: &Edits) -> Result<String> {
+        let areas = self.require_kargs()?;
+        // No edit means no operations.
+        let unchanged = KargsEdit::Current(KargsOperations::default());
+        let kargs = areas.edited(edits.kargs.as_ref().unwrap_or(&unchanged))?;
+        let Some(minimal) = &edits.minimal else { return Ok(kargs) };
+        let kargs = if kargs.contains(LIVE_ISO) { without_label(self, &kargs)? } else { kargs };
+        let rootfs = minimal.rootfs_url.as_deref().map(rootfs_argument).transpose()?;
+        Ok(rootfs.map_or(kargs.clone(), |rootfs| format!("{kargs} {rootfs}")))
+    }
+
+    /// Returns `kargs.json` with the new default, padded with spaces to its old length.
+    fn minimal_kargs_description(&self, default: String) -> Result<Option<Patch>> {
+        let Some(mut description) = KargsDescription::read(self.source(), self.volume())? else {
+            return Ok(None);
+        };
+        description.default = default;
+        let extent = self.require_file(KARGS_INFO)?.extent;
+        let mut json = description.to_json(self.source())?;
+        let len = usize::try_from(extent.len()).unwrap_or(usize::MAX);
+        if json.len() > len {
+            let reason = format!("the new description takes {} bytes, the file has {len}", json.len());
+            return Err(Error::Description {
+                file: self.source().name().to_owned(),
+                path: KARGS_INFO.to_owned(),
+                reason,
+            });
+        }
+        json.resize(len, b' ');
+        Ok(Some(Patch { offset: extent.offset(), segment: Segment::Bytes(json.into()) }))
+    }
+}
+
+/// Removes the label of the ISO that holds the root file system.
+pub(crate) fn without_label(image: &BaseImage, kargs: &str) -> Result<String> {
+    let label = kargs.split_whitespace().find(|argument| argument.starts_with(LIVE_ISO));
+    let Some(label) = label else {
+        let path = format!("kernel argument {LIVE_ISO}");
+        return Err(Error::NotFound { file: image.source().name().to_owned(), path });
+    };
+    let delete = vec![label.to_owned()];
+    let operations = KargsOperations { delete, ..KargsOperations::default() };
+    let file = image.source().name().to_owned();
+    operations.apply(kargs).map_err(|reason| Error::Kargs { file, reason })
+}
+
+/// Returns the kernel argument for a root file system's URL, in double quotes if GRUB would interpret a character of
+/// it.
+///
+/// GRUB removes the quotes. isolinux and s390x pass them on, and the live system removes them.
+///
+/// # Errors
+///
+/// Returns an error if a boot loader cannot pass the URL on unchanged.
+fn rootfs_argument(url: &str) -> Result<String> {
+    let refused = |reason| Err(Error::Refused { what: "rootfs URL", value: url.to_owned(), reason });
+    if url.chars().any(|character| character.is_whitespace() || character.is_control()) {
+        return refused("a kernel argument ends at white space");
+    }
+    if url.contains(['"', '\\', '$']) {
+        return refused("GRUB interprets \" \\ and $ even between quotes");
+    }
+    let Some(rest) = ["http://", "https://", "tftp://"].iter().find_map(|scheme| url.strip_prefix(scheme))
+    else {
+        return refused("the live system fetches http:, https: and tftp: URLs only");
+    };
+    if rest.is_empty() || rest.starts_with(['/', '?', '#']) {
+        return refused("no host stands behind its scheme");
+    }
+    let quote = if url.contains(['{', '}', '|', '&', ';', '<', '>', '\'']) { "\"" } else { "" };
+    Ok(format!("{ROOTFS_URL}{quote}{url}{quote}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rootfs_argument_quotes_urls_that_grub_would_interpret() {
+        let argument = |url| rootfs_argument(url).unwrap();
+        assert_eq!(argument("https://example.com/r"), "coreos.live.rootfs_url=https://example.com/r");
+        assert_eq!(argument("http://h/r?a=1&b=2"), "coreos.live.rootfs_url=\"http://h/r?a=1&b=2\"");
+    }
+
+    #[test]
+    fn rejects_rootfs_urls_that_boot_loaders_would_change() {
+        for url in [
+            "http://h/a b",
+            " http://h",
+            "http://h/\"",
+            "http://h/$x",
+            "http://h/\\",
+            "http://h/\n",
+            "ftp://h",
+            "http://",
+            "https:///rootfs.img",
+            "tftp://?h",
+        ] {
+            assert!(matches!(rootfs_argument(url), Err(Error::Refused { .. })), "{url:?}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The changes that a re-layout makes: new contents of files, and the kernel-argument areas in them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::base::BaseImage;
+use crate::error::Result;
+use crate::plan::{Patch, Plan, Segment};
+
+/// The bytes of a new or replaced file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Contents(pub(super) Vec<Segment>);
+
+impl Contents {
+    /// Creates contents from segments. Base extents refer to the image that is laid out.
+    #[must_use]
+    pub fn new(segments: Vec<Segment>) -> Self {
+        Self(segments)
+    }
+
+    /// Returns the number of bytes.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.0.iter().map(Segment::len).fold(0, u64::saturating_add)
+    }
+
+    /// Returns `true` if the contents are empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl From<Bytes> for Contents {
+    fn from(bytes: Bytes) -> Self {
+        Self(vec![Segment::Bytes(bytes)])
+    }
+}
+
+/// Changes of the files of an image.
+#[derive(Debug, Clone, Default)]
+pub struct FileOperations {
+    /// The new contents of each path; `None` drops the file.
+    pub(super) files: BTreeMap<String, Option<Contents>>,
+}
+
+impl FileOperations {
+    /// Creates an empty set of operations.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Drops a file.
+    pub fn drop_file(&mut self, path: impl Into<String>) {
+        self.files.insert(path.into(), None);
+    }
+
+    /// Adds a file to an existing directory, or replaces the file at `path`.
+    pub fn put_file(&mut self, path: impl Into<String>, contents: Contents) {
+        self.files.insert(path.into(), Some(contents));
+    }
+
+    /// Returns `true` if there are no operations.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+}
+
+/// All changes of one re-layout.
+#[derive(Debug)]
+pub(super) struct Changes {
+    pub(super) files: FileOperations,
+    /// The new kernel-argument areas, if they change.
+    pub(super) kargs: Option<KargsLayout>,
+    /// The reason for the re-layout, which the image records.
+    pub(super) reason: &'static str,
+}
+
+/// The kernel-argument areas after a change.
+#[derive(Debug)]
+pub(super) struct KargsLayout {
+    /// Bytes of each area.
+    pub(super) len: u64,
+    /// The offset of each area in its file, by path.
+    pub(super) offsets: BTreeMap<String, u64>,
+}
+
+impl Changes {
+    /// Returns a file with the changes so far.
+    pub(super) fn file(&self, image: &BaseImage, path: &str) -> Result<Plan> {
+        match self.files.files.get(path) {
+            Some(Some(contents)) => Ok(Plan::of(Arc::clone(image.source()), contents.0.iter().cloned())),
+            _ => image.file(path),
+        }
+    }
+
+    /// Replaces or adds a file.
+    pub(super) fn put(&mut self, path: impl Into<String>, bytes: impl Into<Bytes>) {
+        self.files.put_file(path, Contents::from(bytes.into()));
+    }
+
+    /// Patches a file without changing its length. The file moves after the files that all images of a base share.
+    pub(super) fn overwrite(&mut self, image: &BaseImage, path: &str, patches: Vec<Patch>) -> Result<()> {
+        let plan = self.file(image, path)?.patched(patches)?;
+        let segments = plan.layout().iter().map(|placed| placed.segment.clone());
+        self.files.put_file(path, Contents::new(segments.collect()));
+        Ok(())
+    }
+}

@@ -1,0 +1,204 @@
+//! Kernel arguments in a re-layout: areas that become longer, and initrd images that boot loaders load in addition.
+//!
+//! Both change the configs of the boot loaders, and then `kargs.json` and the area of the default arguments too.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::boot_config::BootConfig;
+use super::changes::{Changes, Contents, KargsLayout};
+use crate::areas::{KARGS_INFO, KargsDescription};
+use crate::base::BaseImage;
+use crate::edits::Edits;
+use crate::error::{Error, KargsError, Result};
+use crate::extent::Extent;
+use crate::kargs::{KargsArea, KargsAreas};
+use crate::minimal_iso::without_label;
+use crate::plan::{Patch, Segment};
+
+/// The longest area that tools accept.
+const MAX_AREA_LEN: usize = 2048;
+/// The longest command line that reaches the kernel complete: the kernel accepts 2047 bytes, and isolinux cuts off the
+/// last one. GRUB drops the last arguments of a longer one; isolinux does not boot.
+const MAX_COMMAND_LINE: usize = 2046;
+/// The largest config of a boot loader. Real ones have 3 KiB.
+const MAX_CONFIG: u64 = 1 << 20;
+
+/// Adds the changes of kernel arguments that `edits` need. `initrds` are paths of initrd images that boot loaders load
+/// in addition.
+pub(super) fn change(
+    image: &BaseImage,
+    edits: &Edits,
+    initrds: &[String],
+    changes: &mut Changes,
+) -> Result<()> {
+    if edits.minimal.is_none() && edits.kargs.is_none() && initrds.is_empty() {
+        return Ok(());
+    }
+    let areas = image.require_kargs()?;
+    Rewrite { image, areas, initrds, changes }.run(edits)
+}
+
+struct Rewrite<'a> {
+    image: &'a BaseImage,
+    areas: &'a KargsAreas,
+    initrds: &'a [String],
+    changes: &'a mut Changes,
+}
+
+impl Rewrite<'_> {
+    fn run(mut self, edits: &Edits) -> Result<()> {
+        let kargs = self.image.edited_kargs(edits)?;
+        let default = self.new_default(edits)?;
+        let len = self.new_len(&kargs)?;
+        let offsets = self.write_areas(&kargs, len)?;
+        let layout = KargsLayout { len: len as u64, offsets };
+        let is_described_correctly =
+            default.as_deref() == self.areas.default().ok() && layout.len == self.areas.area_len();
+        if !is_described_correctly || !self.initrds.is_empty() {
+            self.write_description(default.as_deref(), &layout)?;
+            self.write_default(default.as_deref(), len)?;
+        }
+        self.changes.kargs = Some(layout);
+        Ok(())
+    }
+
+    /// Returns the new default arguments, or `None` if the image does not record them.
+    fn new_default(&self, edits: &Edits) -> Result<Option<String>> {
+        let Ok(default) = self.areas.default() else { return Ok(None) };
+        match edits.minimal {
+            Some(_) => without_label(self.image, default).map(Some),
+            None => Ok(Some(default.to_owned())),
+        }
+    }
+
+    /// Returns the new length of each area: the old one if `kargs` fits, else the longest one.
+    fn new_len(&self, kargs: &str) -> Result<usize> {
+        let areas = self.areas.areas();
+        let old = areas.first().map_or(0, |area| area.contents.len());
+        if areas.iter().any(|area| area.end() != '\n') {
+            // s390x: the area is a field of the boot image and cannot grow.
+            return Ok(old);
+        }
+        let longest = self.longest_len()?;
+        let kept = old.min(longest);
+        Ok(if kargs.len() < kept { kept } else { longest })
+    }
+
+    /// Returns the length of the longest area that every boot loader passes on complete, after its own arguments.
+    fn longest_len(&self) -> Result<usize> {
+        let mut longest = MAX_AREA_LEN;
+        for area in self.areas.areas() {
+            let (path, offset) = self.locate(area)?;
+            let mut config = self.boot_config(area, &path, offset)?;
+            for initrd in self.initrds {
+                config.add_initrd(initrd);
+            }
+            let room = MAX_COMMAND_LINE.saturating_sub(config.len_before_arguments());
+            longest = longest.min(room + area.end().len_utf8());
+        }
+        Ok(longest)
+    }
+
+    /// Writes `kargs` into areas of `len` bytes. Returns the offset of each area in its file, by path.
+    fn write_areas(&mut self, kargs: &str, len: usize) -> Result<BTreeMap<String, u64>> {
+        let mut offsets = BTreeMap::new();
+        for area in self.areas.areas() {
+            let filled = area.filled_to(kargs, len).map_err(|reason| self.refused(reason))?;
+            let (path, offset) = self.write_area(area, filled)?;
+            if offsets.insert(path.clone(), offset).is_some() && len != area.contents.len() {
+                return Err(self.malformed(area, "kargs area", "one in each file", path));
+            }
+        }
+        Ok(offsets)
+    }
+
+    /// Replaces an area in its file and adds the initrds. Returns the path of the file and the area's offset in it.
+    fn write_area(&mut self, area: &KargsArea, filled: Bytes) -> Result<(String, u64)> {
+        let (path, offset) = self.locate(area)?;
+        if self.initrds.is_empty() && filled.len() == area.contents.len() {
+            let patch = Patch { offset, segment: Segment::Bytes(filled) };
+            self.changes.overwrite(self.image, &path, vec![patch])?;
+            return Ok((path, offset));
+        }
+        let mut config = self.boot_config(area, &path, offset)?;
+        for initrd in self.initrds {
+            if !config.add_initrd(initrd) {
+                let found = format!("none in {path}");
+                return Err(self.malformed(area, "config of a boot loader", "a list of initrds", found));
+            }
+        }
+        config.set_area(&filled);
+        let offset = config.area().offset();
+        self.changes.put(path.clone(), config.into_text());
+        Ok((path, offset))
+    }
+
+    /// Returns the path of the file that contains an area, and the area's offset in it.
+    fn locate(&self, area: &KargsArea) -> Result<(String, u64)> {
+        let located = self.image.file_around(area.extent);
+        located
+            .ok_or_else(|| self.malformed(area, "kargs area", "a config file around it", "none".to_owned()))
+    }
+
+    /// Reads the config that contains an area, with the changes that it has so far.
+    fn boot_config(&self, area: &KargsArea, path: &str, offset: u64) -> Result<BootConfig> {
+        let text = self.changes.file(self.image, path)?.read_all(MAX_CONFIG)?;
+        let config = Extent::new(offset, area.extent.len()).and_then(|area| BootConfig::new(text, area));
+        config.ok_or_else(|| {
+            self.malformed(area, "kargs area", "one within its file", format!("beyond {path}"))
+        })
+    }
+
+    /// Rewrites `kargs.json` if the image has one.
+    fn write_description(&mut self, default: Option<&str>, layout: &KargsLayout) -> Result<()> {
+        let image = self.image;
+        let Some(mut description) = KargsDescription::read(image.source(), image.volume())? else {
+            return Ok(());
+        };
+        if let Some(default) = default {
+            default.clone_into(&mut description.default);
+        }
+        description.size = layout.len;
+        for file in &mut description.files {
+            if let Some(offset) = layout.offsets.get(&image.spelling(&file.path)) {
+                file.offset = *offset;
+            }
+        }
+        let mut json = description.to_json(image.source())?;
+        json.push(b'\n');
+        self.changes.put(image.spelling(KARGS_INFO), json);
+        Ok(())
+    }
+
+    /// Rewrites the default arguments that the header of an old image names: they have an area of their own, as long as
+    /// the others.
+    fn write_default(&mut self, default: Option<&str>, len: usize) -> Result<()> {
+        let image = self.image;
+        let Some(header) = &image.headers().kargs else { return Ok(()) };
+        let missing = || {
+            let found = format!("none at byte {}", header.default_offset);
+            image.source().malformed(0, "area of the default kernel arguments", "a file", found)
+        };
+        let extent = Extent::new(header.default_offset, header.area_len).ok_or_else(missing)?;
+        let (path, offset) = image.file_around(extent).ok_or_else(missing)?;
+        let area = KargsArea::read(image.source(), extent)?;
+        let filled =
+            area.filled_to(default.unwrap_or_default(), len).map_err(|reason| self.refused(reason))?;
+        let file = self.changes.file(image, &path)?;
+        let before = file.segments(0..offset);
+        let after = file.segments(offset + extent.len()..file.len());
+        let contents = before.chain([Segment::Bytes(filled)]).chain(after).collect();
+        self.changes.files.put_file(path, Contents::new(contents));
+        Ok(())
+    }
+
+    fn refused(&self, reason: KargsError) -> Error {
+        Error::Kargs { file: self.image.source().name().to_owned(), reason }
+    }
+
+    fn malformed(&self, area: &KargsArea, what: &'static str, expected: &str, found: String) -> Error {
+        self.image.source().malformed(area.extent.offset(), what, expected, found)
+    }
+}

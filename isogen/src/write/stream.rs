@@ -1,0 +1,112 @@
+//! Plans as streams: a reader, and writing to any stream.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use rustix::io::Errno;
+
+use crate::extent::Extent;
+use crate::plan::{Placed, Plan, Segment};
+use crate::source::ReadAt;
+
+/// Bytes that are copied at a time if the kernel does not copy.
+pub(super) const BUFFER_LEN: usize = 1 << 20;
+
+/// A plan with a cursor, for code that reads a stream.
+#[derive(Debug)]
+pub struct PlanReader<'a> {
+    plan: &'a Plan,
+    offset: u64,
+}
+
+impl Read for PlanReader<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let len = self.plan.read_at(buf, self.offset)?;
+        self.offset += len as u64;
+        Ok(len)
+    }
+}
+
+impl ReadAt for Plan {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        Self::read_at(self, buf, offset)
+    }
+}
+
+impl Plan {
+    /// Returns a reader of all bytes.
+    #[must_use]
+    pub fn reader(&self) -> PlanReader<'_> {
+        PlanReader { plan: self, offset: 0 }
+    }
+
+    /// Writes all bytes to a stream with a file descriptor, such as the standard output. The kernel copies base bytes
+    /// if it can.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the base cannot be read or the stream cannot be written.
+    pub fn send_to(&self, output: &mut (impl Write + AsFd)) -> io::Result<()> {
+        output.flush()?;
+        for Placed { start, segment } in self.layout() {
+            let sent = match (segment, self.source().as_file()) {
+                (Segment::Base(extent), Some(base)) => send(output.as_fd(), base.as_fd(), *extent)?,
+                _ => 0,
+            };
+            let rest =
+                Self::of(Arc::clone(self.source()), self.segments(start + sent..start + segment.len()));
+            rest.write_to(output)?;
+        }
+        output.flush()
+    }
+
+    /// Writes all bytes to a stream.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the base cannot be read or the stream cannot be written.
+    pub fn write_to(&self, output: &mut impl Write) -> io::Result<()> {
+        let mut buf = vec![0; BUFFER_LEN];
+        let mut offset = 0;
+        while offset < self.len() {
+            let len = self.read_at(&mut buf, offset)?;
+            output.write_all(buf.get(..len).unwrap_or_default())?;
+            offset += len as u64;
+        }
+        output.flush()
+    }
+}
+
+/// Sends an extent with `sendfile` and returns the number of sent bytes. The caller writes the rest: all of it if the
+/// kernel does not support this descriptor.
+fn send(output: BorrowedFd<'_>, base: BorrowedFd<'_>, extent: Extent) -> io::Result<u64> {
+    let mut at = extent.offset();
+    while at < extent.end() {
+        let len = usize::try_from(extent.end() - at).unwrap_or(usize::MAX);
+        match rustix::fs::sendfile(output, base, Some(&mut at), len) {
+            Ok(0) | Err(Errno::INVAL | Errno::NOSYS) => break,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(at - extent.offset())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Source;
+
+    #[test]
+    fn send_to_writes_the_bytes_of_the_plan() {
+        let mut base = tempfile::tempfile().unwrap();
+        base.write_all(&[7; 100_000]).unwrap();
+        let base = Arc::new(Source::from_file(base, "base").unwrap());
+        let plan = Plan::whole(base).followed_by([Segment::Zero(5), Segment::Bytes(vec![8; 3].into())]);
+        let mut sent = tempfile::tempfile().unwrap();
+        plan.send_to(&mut sent).unwrap();
+        let sent = Plan::whole(Arc::new(Source::from_file(sent, "sent").unwrap()));
+        assert!(sent.read_all(1 << 20).unwrap() == plan.read_all(1 << 20).unwrap());
+    }
+}
