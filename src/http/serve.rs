@@ -5,7 +5,7 @@ use std::io;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 
-use super::connection::Connections;
+use super::connection::{Connections, FastPath};
 use super::listener::{Acceptor, Limits, Listener};
 use super::shortcut::App;
 use super::zerocopy::Lending;
@@ -15,6 +15,7 @@ use super::zerocopy::Lending;
 pub struct Server {
     acceptor: Acceptor,
     lending: Option<Lending>,
+    fast_path: FastPath,
 }
 
 /// Serves plain connections until `shutdown` is done, then waits for requests in progress. A [`Server`] has TLS and several listeners.
@@ -49,7 +50,7 @@ impl Server {
     /// Returns a server with these limits.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
-        Self { acceptor: Acceptor::new(limits), lending: Some(Lending::default()) }
+        Self { acceptor: Acceptor::new(limits), lending: Some(Lending::default()), fast_path: FastPath::On }
     }
 
     /// Returns the same server without zero-copy: it copies all bytes and takes no leases of base images.
@@ -58,11 +59,18 @@ impl Server {
         Self { lending: None, ..self }
     }
 
+    /// Returns the same server without the fast path: every request goes through hyper. The answers are the same.
+    #[must_use]
+    pub fn without_fast_path(self) -> Self {
+        Self { fast_path: FastPath::Off, ..self }
+    }
+
     /// Serves the connections of a listener until `shutdown` is done. Then it closes the listener, waits for requests in progress, and
     /// after the grace period of its limits closes the remaining connections.
     pub async fn serve(&self, listener: Listener, app: impl Into<App>, shutdown: impl Future<Output = ()>) {
         let (limits, routes) = (*self.acceptor.limits(), Handle::current());
-        let connections = Connections { limits, app: app.into(), routes, lending: self.lending.clone() };
+        let (lending, fast_path) = (self.lending.clone(), self.fast_path);
+        let connections = Connections { limits, app: app.into(), routes, lending, fast_path };
         self.acceptor.serve(listener, connections, shutdown).await;
     }
 }

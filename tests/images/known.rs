@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
+use kindling::http::{Limits, Listener, Place};
 use reqwest::Method;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::{Server, run};
+use super::{Server, header, run};
 
 /// A header that nothing depends on, and that nobody knows: with it, a request goes the long way.
 const LONG: &str = "X-Way: long\r\n";
@@ -227,6 +228,131 @@ fn a_known_request_names_one_host_too() {
             let mut start = [0; 12];
             connection.stream.read_exact(&mut start).await.unwrap();
             assert_eq!(start[9..], *status.as_bytes(), "{hosts:?}");
+        }
+    });
+}
+
+/// The address of a second listener for the same images, on a server without the fast path.
+async fn without_fast_path(server: &Server) -> std::net::SocketAddr {
+    let listener = Listener::tcp("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let Place::Address(address) = *listener.place() else { panic!("{listener}") };
+    let (app, plain) =
+        (server.app.clone(), kindling::http::Server::new(Limits::default()).without_fast_path());
+    tokio::spawn(async move { plain.serve(listener, app, std::future::pending()).await });
+    address
+}
+
+/// The head of an answer, with a placeholder for its time.
+async fn read_head(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    while !bytes.ends_with(b"\r\n\r\n") {
+        match stream.read_u8().await {
+            Ok(byte) => bytes.push(byte),
+            Err(_) => break,
+        }
+    }
+    let head = String::from_utf8(bytes).unwrap();
+    let line =
+        |line: &str| if line.starts_with("date: ") { "date: -\r\n".to_owned() } else { line.to_owned() };
+    head.split_inclusive('\n').map(line).collect()
+}
+
+/// All bytes that a server sends for one request, except the time and the boundary between parts, which is random.
+async fn answer(stream: &mut TcpStream, request: &str) -> Vec<u8> {
+    let head = read_head(stream).await;
+    let len = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let has_body = !request.starts_with("HEAD ") && !head.starts_with("HTTP/1.1 304 ");
+    let mut body = vec![0; len.filter(|_| has_body).map_or(0, |len| len.parse().unwrap())];
+    stream.read_exact(&mut body).await.unwrap();
+    let boundary = head.lines().find_map(|line| line.split_once("boundary=")).map(|(_, boundary)| boundary);
+    let Some(boundary) = boundary else { return [head.as_bytes(), &body].concat() };
+    let body = body.escape_ascii().to_string();
+    [head.replace(boundary, "-"), body.replace(boundary, "-")].concat().into_bytes()
+}
+
+/// The answers to requests on one connection: each request is sent after the answer before it, or all of them at once.
+async fn conversation(address: std::net::SocketAddr, requests: &[String], at_once: bool) -> Vec<Vec<u8>> {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let mut answers = Vec::new();
+    if at_once {
+        stream.write_all(requests.concat().as_bytes()).await.unwrap();
+    }
+    for request in requests {
+        if !at_once {
+            stream.write_all(request.as_bytes()).await.unwrap();
+        }
+        answers.push(answer(&mut stream, request).await);
+    }
+    stream.shutdown().await.unwrap();
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).await.unwrap();
+    assert!(rest.is_empty(), "{}", rest.escape_ascii());
+    answers
+}
+
+/// Requests that the fast path answers, and others that differ from these in one point.
+fn requests(path: &str, etag: &str) -> Vec<String> {
+    let lines = [
+        "GET|Range: bytes=0-2047".to_owned(),
+        "GET|Range: bytes=32768-98303".to_owned(),
+        "GET|Range: bytes=-1".to_owned(),
+        "GET|Range: bytes=0-0,7-8".to_owned(),
+        "GET|Range: bytes=999999999999-".to_owned(),
+        "GET|Range: bytes=4-3".to_owned(),
+        "GET|Range: bytes=0-1|Range: bytes=2-3".to_owned(),
+        "GET|range: bytes=0-9|USER-AGENT: a|Accept: */*|Connection: Keep-Alive".to_owned(),
+        "GET|Range:bytes=0-9|Accept-Encoding: gzip|Cache-Control: no-cache|Pragma: no-cache".to_owned(),
+        "GET|Range: bytes=0-9|X-Odd: \u{e4} \t,;|Cookie: a=b".to_owned(),
+        "GET|Range: bytes=0-9|Origin: http://other.example".to_owned(),
+        "GET|Range: bytes=0-9|Authorization: Bearer a".to_owned(),
+        "GET|Range: bytes=0-9|Content-Length: 0".to_owned(),
+        "GET|Range: bytes=0-9|Expect: 100-continue".to_owned(),
+        "HEAD|Range: bytes=0-2047".to_owned(),
+        "HEAD|User-Agent: a".to_owned(),
+        format!("GET|Range: bytes=0-9|If-Range: {etag}"),
+        "GET|Range: bytes=0-9|If-Range: \"other\"".to_owned(),
+        format!("GET|Range: bytes=0-9|If-None-Match: {etag}"),
+        format!("GET|Range: bytes=0-9|If-Match: {etag}"),
+        "GET|Range: bytes=0-9|If-Match: \"other\"".to_owned(),
+        "GET|Range: bytes=0-9|If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT".to_owned(),
+        "POST|Range: bytes=0-9|Content-Length: 0".to_owned(),
+    ];
+    let request = |line: &String| {
+        let (method, headers) = line.split_once('|').unwrap();
+        format!("{method} {path} HTTP/1.1\r\nHost: test\r\n{}\r\n\r\n", headers.replace('|', "\r\n"))
+    };
+    lines.iter().map(request).collect()
+}
+
+#[test]
+fn answers_are_the_same_without_the_fast_path() {
+    run(async {
+        let server = Server::open().await;
+        let (_, id) = server.infra_env().await;
+        let on = server.base.strip_prefix("http://").unwrap().parse().unwrap();
+        let off = without_fast_path(&server).await;
+        for file in ["full.iso", "minimal.iso", "kernel"] {
+            let path = format!("/i/{id}/{file}");
+            let etag = header(&server.get(&path).await, "etag");
+            let requests = requests(&path, &etag);
+            // A range before each request, so that the image is known and the connection is in every state.
+            let before_each: Vec<String> =
+                requests.iter().flat_map(|request| [requests[0].clone(), request.clone()]).collect();
+            for (requests, at_once) in
+                [(&requests, false), (&before_each, false), (&requests, true), (&before_each, true)]
+            {
+                let answers = conversation(on, requests, at_once).await;
+                let others = conversation(off, requests, at_once).await;
+                for ((request, answer), other) in requests.iter().zip(&answers).zip(&others) {
+                    assert!(answer.starts_with(b"HTTP/1.1 "), "{request}");
+                    assert!(
+                        answer == other,
+                        "{request}at once: {at_once}\n{}\n{}",
+                        answer.escape_ascii(),
+                        other.escape_ascii()
+                    );
+                }
+            }
         }
     });
 }

@@ -20,6 +20,7 @@ use fixtures::erofs::Erofs;
 use fixtures::{Architecture, Era, Filesystem, Recipe};
 use ignition::discovery::HttpUrl;
 use isogen::BaseImage;
+use kindling::http::App;
 use kindling::http::images::{Embedded, ImageServer};
 use kindling::images::Catalogue;
 use kindling::images::library::{Library, LibrarySettings};
@@ -54,6 +55,7 @@ struct Server {
     user: Option<String>,
     directory: TempDir,
     live_images: Library,
+    app: App,
 }
 
 impl Server {
@@ -112,8 +114,8 @@ impl Server {
             }
         };
         let app = kindling::http::app(&inventory, Some(&server));
-        tokio::spawn(kindling::http::serve(listener, app, std::future::pending()));
-        Self { base, client: Client::new(), user, directory, live_images: library }
+        tokio::spawn(kindling::http::serve(listener, app.clone(), std::future::pending()));
+        Self { base, client: Client::new(), user, directory, live_images: library, app }
     }
 
     async fn open() -> Self {

@@ -1,11 +1,16 @@
-//! A way around hyper for ranges that are known.
+//! The fast path: answers to ranges of known images, without hyper.
 //!
-//! A machine reads its image in thousands of small ranges, and what they take is mostly what it takes to read a request and to
-//! write a head. A [`Bypass`] is the stream that hyper reads from. It looks at what comes, and answers a request for one known
-//! range by itself; hyper never hears of it. All else it passes on, to the byte.
+//! A machine reads its image in thousands of short ranges. For each of them, most of the server's own work is to parse the request and
+//! to write the response head. A [`Bypass`] is the stream that hyper reads from. It looks at the received bytes first. A plain
+//! request for one range of an image that was requested within the last half second is answered here, and hyper never sees it.
+//! The bypass passes all other bytes to hyper unchanged.
 //!
-//! Two may not read one stream, so it answers only while hyper has nothing of the client's: no request whose answer is not
-//! sent, and no part of one. As soon as hyper was given anything but one whole request at a time, the connection is hyper's alone.
+//! The answers are the same bytes as hyper's, except for the time (`tests/images/known.rs`). `--fast-path off` passes every request
+//! to hyper.
+//!
+//! The bypass and hyper must not both hold parts of one request. So the bypass answers only while hyper has no unanswered request
+//! and no incomplete one. After hyper has received anything but one complete request at a time, the bypass stays out of the way for the
+//! rest of the connection.
 
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -20,48 +25,56 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::host;
 use crate::http::zerocopy::Progress;
 
-/// How many headers a request may have that is looked at here. Browsers send more, and those are few.
+/// The most headers of a request that is answered here. Only browsers send more, and they send few requests.
 const MAX_HEADERS: usize = 24;
-/// Headers that nothing about an image depends on. What is not here is for others to judge.
+/// Headers that do not change the response for an image. A request with any other header is hyper's.
 const IGNORED: [&str; 6] =
     ["user-agent", "accept", "accept-encoding", "accept-language", "cache-control", "pragma"];
 
-/// A stream on which known ranges are answered.
+/// A stream that answers known ranges before hyper sees them.
 pub(super) struct Bypass<S, A, B> {
     stream: S,
-    /// Of a URL and a range of it that are known: adds the head of the answer, and gives the body.
+    /// Takes a URL and the value of `Range`. If both are known, it writes the response head and returns the body.
     answer: A,
     progress: Progress,
-    passed: Passed,
-    /// What is not sent yet of an answer: of its head, of the bytes of its body that are at hand, and all others.
+    hyper: HyperState,
+    /// The unsent part of a response: of its head, of the current frame of its body, and all other frames.
     head: Vec<u8>,
     bytes: Bytes,
     body: Option<B>,
 }
 
-/// What hyper has of a client's requests.
+/// Whether a server answers ranges of known images on the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Passed {
-    Nothing,
-    /// One whole request, whose answer is not sent yet.
-    One,
-    /// Who knows.
-    More,
+pub(in crate::http) enum FastPath {
+    On,
+    /// hyper gets every request.
+    Off,
 }
 
-/// What was read at once.
+/// What hyper holds of the client's requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HyperState {
+    Idle,
+    /// One complete request, whose response is not sent yet.
+    OneRequest,
+    /// Possibly a part of a request, or several requests.
+    Unknown,
+}
+
+/// The bytes of one read.
 #[derive(Debug, PartialEq, Eq)]
-enum Read<'a> {
-    /// A request for a range of a URL, in which there is nothing else to be considered.
+enum Received<'a> {
+    /// One complete GET request for this URL and this `Range`, without anything else that changes the response.
     Range(&'a str, &'a [u8]),
-    /// Another request without a body, from its first byte to its last.
-    Whole,
+    /// Another complete request without a body.
+    Request,
     /// Anything else.
     Other,
 }
 
-impl<'a> Read<'a> {
-    fn of(bytes: &'a [u8]) -> Self {
+impl<'a> Received<'a> {
+    fn parse(bytes: &'a [u8]) -> Self {
         let mut headers = [MaybeUninit::new(EMPTY_HEADER); MAX_HEADERS];
         let mut request = Request::new(&mut []);
         let parsed = request.parse_with_uninit_headers(bytes, &mut headers);
@@ -89,7 +102,7 @@ impl<'a> Read<'a> {
         }
         match (request.path, range, host) {
             (Some(url), Some(range), Some(_)) if is_plain => Self::Range(url, range),
-            _ => Self::Whole,
+            _ => Self::Request,
         }
     }
 }
@@ -100,43 +113,39 @@ where
     A: FnMut((&str, &[u8]), &mut Vec<u8>) -> Option<B>,
     B: Body<Data = Bytes, Error = io::Error> + Unpin,
 {
-    pub(super) fn new(stream: S, answer: A, progress: Progress) -> Self {
-        Self {
-            stream,
-            answer,
-            progress,
-            passed: Passed::Nothing,
-            head: Vec::new(),
-            bytes: Bytes::new(),
-            body: None,
-        }
+    pub(super) fn new(stream: S, fast_path: FastPath, answer: A, progress: Progress) -> Self {
+        let hyper = match fast_path {
+            FastPath::On => HyperState::Idle,
+            FastPath::Off => HyperState::Unknown,
+        };
+        Self { stream, answer, progress, hyper, head: Vec::new(), bytes: Bytes::new(), body: None }
     }
 
-    /// Begins to answer what was read, if that is to be done here.
-    fn begin(&mut self, read: &[u8]) -> bool {
-        if self.passed != Passed::Nothing {
-            self.passed = Passed::More;
+    /// Starts a response to the received bytes. Returns `false` if they are for hyper.
+    fn begin(&mut self, bytes: &[u8]) -> bool {
+        if self.hyper != HyperState::Idle {
+            self.hyper = HyperState::Unknown;
             return false;
         }
-        let read = Read::of(read);
-        if let Read::Range(url, range) = read {
+        let received = Received::parse(bytes);
+        if let Received::Range(url, range) = received {
             self.body = (self.answer)((url, range), &mut self.head);
         }
-        self.passed = match read {
-            _ if self.body.is_some() => Passed::Nothing,
-            Read::Range(..) | Read::Whole => Passed::One,
-            Read::Other => Passed::More,
+        self.hyper = match received {
+            _ if self.body.is_some() => HyperState::Idle,
+            Received::Range(..) | Received::Request => HyperState::OneRequest,
+            Received::Other => HyperState::Unknown,
         };
         self.body.is_some()
     }
 
-    /// Sends what is not sent yet.
+    /// Sends the rest of the response.
     fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some(body) = &mut self.body else { return Poll::Ready(Ok(())) };
         while !(self.head.is_empty() && self.bytes.is_empty() && body.is_end_stream()) {
             if self.bytes.is_empty() && !body.is_end_stream() {
                 let Poll::Ready(frame) = Pin::new(&mut *body).poll_frame(context) else {
-                    // What was written is not to wait for what is not there yet.
+                    // The client must not wait for written bytes until the next frame is ready.
                     ready!(Pin::new(&mut self.stream).poll_flush(context))?;
                     return Poll::Pending;
                 };
@@ -206,17 +215,17 @@ where
         self.stream.is_write_vectored()
     }
 
-    /// hyper flushes when it has nothing left to send. That is the end of an answer where all of its body was handed over.
+    /// hyper flushes when it has nothing left to send. If it has the whole body too, the response is complete.
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         ready!(Pin::new(&mut this.stream).poll_flush(context))?;
-        if this.passed == Passed::One && this.progress.is_idle() {
-            this.passed = Passed::Nothing;
+        if this.hyper == HyperState::OneRequest && this.progress.is_idle() {
+            this.hyper = HyperState::Idle;
         }
         Poll::Ready(Ok(()))
     }
 
-    /// hyper, which takes such a connection for an idle one, may end it in the middle of an answer.
+    /// hyper considers the connection idle while the bypass answers, and may shut it down in the middle of a response.
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         ready!(this.poll_send(context))?;
@@ -245,13 +254,13 @@ mod tests {
     use super::super::followed::Followed;
     use super::*;
 
-    /// What is known.
+    /// A request that the bypass answers.
     const KNOWN: &str = "GET /known HTTP/1.1\r\nHost: a\r\nRange: bytes=1-2\r\n\r\n";
-    /// The same, for hyper.
+    /// The same request with a header that makes it hyper's.
     const JUDGED: &str = "GET /known HTTP/1.1\r\nHost: a\r\nRange: bytes=1-2\r\nX-Else: b\r\n\r\n";
     const SLOW: &str = "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n";
 
-    /// A body of frames, each of which waits for a permit.
+    /// A body whose frames wait for a permit each.
     struct Frames {
         left: Vec<&'static str>,
         permits: Arc<Semaphore>,
@@ -296,12 +305,12 @@ mod tests {
         }
     }
 
-    /// A connection to a service whose known ranges are two frames.
+    /// A connection to a service that answers every request with two frames.
     struct Served {
         client: DuplexStream,
-        /// What hyper was asked for.
+        /// The URLs of the requests that hyper received.
         heard: Arc<Mutex<Vec<String>>>,
-        /// Frames that may be sent, of known ranges and of the service.
+        /// Permits for the frames of the bypass and of hyper's service.
         permits: [Arc<Semaphore>; 2],
         end: Arc<Semaphore>,
         task: JoinHandle<()>,
@@ -322,7 +331,7 @@ mod tests {
                 Frames { left: left.to_vec(), ..Frames::new(&of_known) }
             })
         };
-        let stream = Bypass::new(stream, answer, of_both.clone());
+        let stream = Bypass::new(stream, FastPath::On, answer, of_both.clone());
         let (asked, ended) = (Arc::clone(&served.heard), Arc::clone(&served.end));
         let task = tokio::spawn(async move {
             let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
@@ -349,7 +358,7 @@ mod tests {
     }
 
     impl Served {
-        /// Sends pieces, one when the one before was taken, until nobody takes any more.
+        /// Sends pieces one by one, and lets the server read each. Stops if the server has closed the connection.
         async fn send(&mut self, pieces: &[impl AsRef<[u8]>]) {
             for piece in pieces {
                 if self.client.write_all(piece.as_ref()).await.is_err() {
@@ -361,7 +370,7 @@ mod tests {
             }
         }
 
-        /// All that comes until the end.
+        /// All bytes up to the end of the connection, and the URLs that hyper received.
         async fn rest(mut self) -> (String, Vec<String>) {
             let _ = self.client.shutdown().await;
             let mut text = String::new();
@@ -373,7 +382,7 @@ mod tests {
         }
     }
 
-    /// What hyper alone answers, and what it does with a bypass before it.
+    /// The responses of hyper alone and with a bypass, and the URLs that hyper received in the second case.
     async fn both(pieces: &[impl AsRef<[u8]>]) -> (Vec<String>, Vec<String>) {
         let mut told = Vec::new();
         let mut heard = Vec::new();
@@ -388,7 +397,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn hyper_hears_nothing_of_what_is_known() {
+    async fn known_ranges_do_not_reach_hyper() {
         let (told, heard) = both(&[KNOWN, KNOWN, SLOW, KNOWN, JUDGED, KNOWN]).await;
         assert_eq!(told[0], told[1]);
         assert_eq!(told[1].matches("206 Partial").count(), 5);
@@ -396,20 +405,36 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_asks_in_pieces_is_hypers_from_then_on() {
+    async fn every_request_reaches_hyper_if_the_fast_path_is_off() {
+        let (mut client, stream) = duplex(1 << 10);
+        let answer =
+            |_: (&str, &[u8]), _: &mut Vec<u8>| -> Option<Frames> { panic!("answered by the bypass") };
+        let progress = Progress::new();
+        let mut bypass = Bypass::new(stream, FastPath::Off, answer, progress.clone());
+        let mut read = [0; 200];
+        for _ in 0..3 {
+            client.write_all(KNOWN.as_bytes()).await.unwrap();
+            assert_eq!(bypass.read(&mut read).await.unwrap(), KNOWN.len());
+            progress.answered();
+            bypass.flush().await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn request_in_pieces_makes_the_connection_hypers() {
         let (head, tail) = KNOWN.split_at(30);
         let (told, heard) = both(&[KNOWN, head, tail, KNOWN]).await;
         assert_eq!(told[0], told[1]);
         assert_eq!(heard, ["/known", "/known"]);
-        // Two at once are more than one.
+        // Two requests at once.
         let (told, heard) = both(&[&*KNOWN.repeat(2), KNOWN]).await;
         assert_eq!(told[0], told[1]);
         assert_eq!(heard, ["/known"; 3]);
     }
 
-    /// What looks like a request may be the value of a header, or a body.
+    /// Bytes that look like a request may be the value of a header, or a body.
     #[tokio::test]
-    async fn a_part_of_a_request_is_none() {
+    async fn header_values_and_bodies_are_not_requests() {
         for begun in [
             "GET /other HTTP/1.1\r\nHost: a\r\nX-Text: ",
             "POST /other HTTP/1.1\r\nHost: a\r\nContent-Length: 56\r\n\r\n",
@@ -422,7 +447,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_asked_beside_an_answer_waits_for_its_end() {
+    async fn request_during_a_response_waits_for_its_end() {
         let mut served = serve(&["B", "A"], true, 1 << 20);
         served.permits[1].forget_permits(usize::MAX);
         served.send(&[SLOW, KNOWN]).await;
@@ -434,9 +459,9 @@ mod tests {
         assert_eq!(heard, ["/slow"]);
     }
 
-    /// Whoever reads on before an answer is sent, as hyper does not today.
+    /// hyper does not read before it has sent a response today, but it may.
     #[tokio::test]
-    async fn what_is_asked_while_an_answer_is_not_sent_is_passed_on() {
+    async fn request_during_a_response_is_passed_to_hyper() {
         for is_sent in [false, true] {
             let (mut client, stream) = duplex(1 << 10);
             let progress = Progress::new();
@@ -445,7 +470,7 @@ mod tests {
                 head.extend_from_slice(b"HEAD");
                 Some(Frames::new(&permits))
             };
-            let mut bypass = Bypass::new(stream, answer, progress.clone());
+            let mut bypass = Bypass::new(stream, FastPath::On, answer, progress.clone());
             let mut read = [0; 200];
             client.write_all(SLOW.as_bytes()).await.unwrap();
             assert_eq!(bypass.read(&mut read).await.unwrap(), SLOW.len());
@@ -464,9 +489,9 @@ mod tests {
         }
     }
 
-    /// To hyper, such a connection is idle.
+    /// hyper considers this connection idle.
     #[tokio::test]
-    async fn an_answer_is_finished_at_the_end_of_the_service() {
+    async fn response_is_finished_when_the_service_ends() {
         let mut served = serve(&["B", "A"], true, 1 << 20);
         served.permits[0].forget_permits(usize::MAX);
         served.send(&[KNOWN]).await;
@@ -479,16 +504,16 @@ mod tests {
         assert!(heard.is_empty());
     }
 
-    /// A stream may keep what it is given until it is flushed.
+    /// A stream may keep written bytes until it is flushed.
     #[tokio::test]
-    async fn what_is_there_does_not_wait_for_what_is_not() {
+    async fn written_bytes_do_not_wait_for_the_next_frame() {
         let (mut client, stream) = duplex(1 << 10);
         let permits = Arc::new(Semaphore::new(1));
         let answer = |_: (&str, &[u8]), head: &mut Vec<u8>| {
             head.extend_from_slice(b"HEAD");
             Some(Frames::new(&permits))
         };
-        let mut bypass = Bypass::new(BufWriter::new(stream), answer, Progress::new());
+        let mut bypass = Bypass::new(BufWriter::new(stream), FastPath::On, answer, Progress::new());
         client.write_all(KNOWN.as_bytes()).await.unwrap();
         let mut read = [0; 200];
         let mut reading = pin!(bypass.read(&mut read));
@@ -502,7 +527,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_fails_ends_the_connection() {
+    async fn failed_body_ends_the_connection() {
         let mut served = serve(&["!", "A"], true, 1 << 20);
         served.send(&[KNOWN]).await;
         let (text, _) = served.rest().await;
@@ -510,7 +535,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_takes_little_gets_all() {
+    async fn slow_reader_gets_the_whole_response() {
         let mut served = serve(&["B", "A"], true, 7);
         let mut text = vec![0; "HTTP/1.1 206 Partial Content\r\ncontent-length: 2\r\n\r\nAB".len()];
         for _ in 0..3 {
@@ -521,13 +546,17 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_plain_is_looked_at() {
+    fn only_plain_range_requests_are_answered() {
         let with = |lines: &str| format!("GET /a?b=c HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
         for lines in [
             "Range: bytes=0-1\r\n",
             "range: bytes=0-1\r\nUser-Agent: b\r\nACCEPT: */*\r\nConnection: Keep-Alive\r\n",
         ] {
-            assert_eq!(Read::of(with(lines).as_bytes()), Read::Range("/a?b=c", b"bytes=0-1"), "{lines}");
+            assert_eq!(
+                Received::parse(with(lines).as_bytes()),
+                Received::Range("/a?b=c", b"bytes=0-1"),
+                "{lines}"
+            );
         }
         for lines in [
             "",
@@ -539,16 +568,20 @@ mod tests {
             "Range: bytes=0-1\r\nConnection: close\r\n",
             "Range: bytes=0-1\r\nX-Anything: b\r\n",
         ] {
-            assert_eq!(Read::of(with(lines).as_bytes()), Read::Whole, "{lines}");
+            assert_eq!(Received::parse(with(lines).as_bytes()), Received::Request, "{lines}");
         }
         let range = "Range: bytes=0-1\r\n";
         for lines in ["Content-Length: 0\r\n", "Transfer-Encoding: a\r\n", "Expect: b\r\n", "Upgrade: b\r\n"]
         {
-            assert_eq!(Read::of(with(&format!("{range}{lines}")).as_bytes()), Read::Other, "{lines}");
+            assert_eq!(
+                Received::parse(with(&format!("{range}{lines}")).as_bytes()),
+                Received::Other,
+                "{lines}"
+            );
         }
         let plain = with(range);
         for (from, to) in [("GET", "HEAD"), ("GET", "POST"), ("1.1", "1.0")] {
-            assert_eq!(Read::of(plain.replacen(from, to, 1).as_bytes()), Read::Whole, "{to}");
+            assert_eq!(Received::parse(plain.replacen(from, to, 1).as_bytes()), Received::Request, "{to}");
         }
         for other in [
             plain.replacen("GET", "CONNECT", 1),
@@ -557,16 +590,16 @@ mod tests {
             plain.replacen("\r\n\r\n", "\r\n", 1),
             String::new(),
         ] {
-            assert_eq!(Read::of(other.as_bytes()), Read::Other, "{other}");
+            assert_eq!(Received::parse(other.as_bytes()), Received::Other, "{other}");
         }
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
 
-        /// Whatever comes, whole or broken, and in whatever pieces: the client sees what hyper alone would have told it.
+        /// For all bytes, whole or broken, and in any pieces, the client gets the bytes that hyper alone would have sent.
         #[test]
-        fn nobody_sees_the_bypass(
+        fn responses_are_those_of_hyper_alone(
             requests in proptest::collection::vec(0..7_usize, 1..8),
             cuts in proptest::collection::vec(0..400_usize, 0..6),
             are_apart in any::<bool>(),

@@ -31,6 +31,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use bypass::Bypass;
+pub(super) use bypass::FastPath;
 use followed::Followed;
 use hangup::Hangup;
 use request_body::Finished;
@@ -57,6 +58,7 @@ pub(super) struct Connections {
     /// The runtime for requests that may take longer.
     pub(super) routes: Handle,
     pub(super) lending: Option<Lending>,
+    pub(super) fast_path: FastPath,
 }
 
 impl ServeConnection for Connections {
@@ -109,7 +111,7 @@ where
         let now = Instant::now();
         answers.range_again(range, now, (date.now(now), head))
     };
-    let stream = Bypass::new(stream, again, answers.progress.clone());
+    let stream = Bypass::new(stream, answers.connections.fast_path, again, answers.progress.clone());
     let mut http = http1::Builder::new();
     // The watch over the connection knows better what it waits for.
     http.header_read_timeout(None);
