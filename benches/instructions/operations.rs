@@ -84,6 +84,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     counted("keyfiles-100-hosts", 1, AMONG_THREADS, |_| keyfiles(100)),
     counted("request-image-2KiB", 2500, IN_TURNS, service::image_range),
     counted("connection-image-2KiB", 10_000, OVER_A_CONNECTION, service::connection_range),
+    counted("connection-2KiB-hyper", 10_000, OVER_A_CONNECTION, service::connection_range_without_fast_path),
     counted("request-infra-env", 1500, AMONG_THREADS, service::infra_env),
     counted("request-100-infra-envs", 10, ROW_BY_ROW, service::infra_envs),
 ];

@@ -8,8 +8,8 @@ use axum::body::Body;
 use axum::http::{Method, Request, header};
 use http_body_util::BodyExt;
 use ignition::discovery::HttpUrl;
-use kindling::http::App;
 use kindling::http::images::{Embedded, ImageServer};
+use kindling::http::{App, Limits, Listener, Server};
 use kindling::images::Catalogue;
 use kindling::images::library::{Library, LibrarySettings};
 use kindling::inventory::auth::Policy;
@@ -146,6 +146,15 @@ pub(crate) fn infra_envs(folder: &Path) -> Ready {
 
 /// The same range over a connection that stays open, the client's part counted as well: it writes and reads, no more.
 pub(crate) fn connection_range(folder: &Path) -> Ready {
+    over_a_connection(folder, Server::new(Limits::default()))
+}
+
+/// The same with `--fast-path off`: hyper gets every request.
+pub(crate) fn connection_range_without_fast_path(folder: &Path) -> Ready {
+    over_a_connection(folder, Server::new(Limits::default()).without_fast_path())
+}
+
+fn over_a_connection(folder: &Path, server: Server) -> Ready {
     let mut threads = Builder::new_multi_thread();
     threads.worker_threads(1);
     let Service { runtime, app, .. } = Service::open_on(threads, folder, &own_database(folder));
@@ -155,7 +164,8 @@ pub(crate) fn connection_range(folder: &Path) -> Ready {
     let (stream, len) = runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        tokio::spawn(kindling::http::serve(listener, app, std::future::pending()));
+        let listener: Listener = listener.try_into().unwrap();
+        tokio::spawn(async move { server.serve(listener, app, std::future::pending()).await });
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(&request).await.unwrap();
         let mut len = 0;

@@ -17,13 +17,15 @@ use crate::measure::{Conditions, memory};
 use crate::options::Options;
 use crate::report::Report;
 use crate::servers::{
-    Contestant, Kind, NGINX, Place, Setting, Transport, at_url, length, parse_url, start_bare,
-    start_kindling, start_nginx,
+    Contestant, FastPath, Kind, NGINX, Place, Setting, Started, Transport, at_url, length, parse_url,
+    start_bare, start_kindling, start_nginx,
 };
 use crate::work::{Task, Work};
 use crate::{base, certificate, infra_env, interrupt, traces};
 
 const SUBJECT: &str = "kindling";
+/// The same without its fast path.
+pub(crate) const WITHOUT_FAST_PATH: &str = "kindling --fast-path off";
 /// A measurement that only warms up is no longer than this.
 const WARM_UP: Duration = Duration::from_millis(200);
 
@@ -82,6 +84,7 @@ fn report(options: &Options, machine: Machine, place: &Place) -> Result<Report> 
         suites: Vec::new(),
         lines: Vec::new(),
         bare: Vec::new(),
+        without_fast_path: Vec::new(),
         nginx: if options.url.is_some() { String::new() } else { NGINX.to_owned() },
     })
 }
@@ -128,6 +131,13 @@ pub(crate) fn kindling(path: Option<&Path>) -> Result<PathBuf> {
     path.canonicalize().with_context(|| format!("{}", path.display()))
 }
 
+/// Creates an infra-env, whose full ISO is what this server serves.
+fn with_image(started: Started, name: &str, kind: Kind) -> Result<Contestant> {
+    let path = infra_env::make(&mut Connection::open(&started.target)?, &started.target, "bench")?;
+    let total = length(&started.target.at(&path))?;
+    Ok(started.takes_part(name, kind, &path, total))
+}
+
 /// Warms a server with its whole file, and sees that it sends the bytes of the image.
 fn agree(contestant: &Contestant, image: &Path, digest: &str) -> Result<()> {
     let found = base::download(&contestant.target, contestant.total, None)?;
@@ -163,7 +173,7 @@ impl Bench<'_> {
             &format!("memory-{}", transport.title().to_lowercase()),
             &format!("all of that, {}", transport.title()),
         );
-        for contestant in contestants.iter().filter(|one| one.kind != Kind::Bare) {
+        for contestant in contestants.iter().filter(|one| !one.kind.is_apart()) {
             line.add(&contestant.name, &memory(contestant)?);
         }
         self.report.lines.push(line);
@@ -179,10 +189,9 @@ impl Bench<'_> {
     fn contestants(&mut self, transport: Transport) -> Result<Vec<Contestant>> {
         eprintln!("Starting servers for {}", transport.title());
         let data = self.place.folder.join(format!("data-{}", transport.title()));
-        let kindling = start_kindling(&self.place, &data, transport)?;
-        let path = infra_env::make(&mut Connection::open(&kindling.target)?, &kindling.target, "bench")?;
-        let total = length(&kindling.target.at(&path))?;
-        let mut contestants = vec![kindling.takes_part(SUBJECT, Kind::Kindling, &path, total)];
+        let kindling = start_kindling(&self.place, &data, transport, FastPath::On)?;
+        let mut contestants = vec![with_image(kindling, SUBJECT, Kind::Kindling)?];
+        let total = contestants.first().map_or(0, |subject| subject.total);
         let image = self.place.image();
         let mut digest = String::new();
         if let Some(subject) = contestants.first() {
@@ -205,6 +214,14 @@ impl Bench<'_> {
                 contestants.push(nginx);
             }
         }
+        if self.options.without_fast_path {
+            let data = data.with_extension("without-fast-path");
+            let started = start_kindling(&self.place, &data, transport, FastPath::Off)?;
+            let contestant = with_image(started, WITHOUT_FAST_PATH, Kind::WithoutFastPath)?;
+            // Its image is that of another infra-env.
+            base::download(&contestant.target, contestant.total, None).context(WITHOUT_FAST_PATH)?;
+            contestants.push(contestant);
+        }
         if transport == Transport::Plain {
             for way in Way::ALL {
                 let bare = start_bare(&self.place, way)?.takes_part(way.name(), Kind::Bare, "/", total);
@@ -224,7 +241,7 @@ impl Bench<'_> {
     /// All rounds of a piece of work, those who do it in turns.
     fn line(&mut self, contestants: &[Contestant], work: Work, boots: &[Arc<[Bounds]>]) -> Result<()> {
         let mut line = Line::new(&work.key(), &work.title());
-        let mut bare = line.clone();
+        let (mut bare, mut without_fast_path) = (line.clone(), line.clone());
         eprintln!("{}: {}", line.key, line.title);
         for round in 0..=self.options.rounds() {
             let is_warm_up = round == 0;
@@ -237,6 +254,7 @@ impl Bench<'_> {
             let conditions = Conditions { place: &self.place, time, round: u64::try_from(round)?, boots };
             let does = |one: &&Contestant| match one.kind {
                 Kind::Kindling => true,
+                Kind::WithoutFastPath => work.is_of_ranges(),
                 Kind::Bare => work.is_bare(),
                 Kind::Nginx { .. } | Kind::Other => !work.is_own(),
             };
@@ -248,7 +266,11 @@ impl Bench<'_> {
                 interrupt::check()?;
                 let about = || format!("{}, {}", contestant.name, work.title());
                 let measures = conditions.measure(contestant, work).with_context(about)?;
-                let line = if contestant.kind == Kind::Bare { &mut bare } else { &mut line };
+                let line = match contestant.kind {
+                    Kind::Bare => &mut bare,
+                    Kind::WithoutFastPath => &mut without_fast_path,
+                    Kind::Kindling | Kind::Nginx(_) | Kind::Other => &mut line,
+                };
                 if !is_warm_up {
                     line.add(&contestant.name, &measures);
                 }
@@ -257,6 +279,9 @@ impl Bench<'_> {
         self.report.lines.push(line);
         if !bare.figures.is_empty() {
             self.report.bare.push(bare);
+        }
+        if !without_fast_path.figures.is_empty() {
+            self.report.without_fast_path.push(without_fast_path);
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use crate::figures::{Better, Measure, float, percentile};
 use crate::fleet::{Client, Script, Tally, Until, run};
 use crate::head::ContentRange;
 use crate::random::Random;
-use crate::servers::{Contestant, Kind, Place, start_kindling, start_nginx};
+use crate::servers::{Contestant, FastPath, Kind, Place, start_kindling, start_nginx};
 use crate::usage::{CpuTime, Memory};
 use crate::work::{Task, Work};
 use crate::{infra_env, interrupt, slow};
@@ -113,10 +113,11 @@ impl Conditions<'_> {
     fn start(&self, contestant: &Contestant, work: Work) -> Result<Vec<Measure>> {
         let started = match contestant.kind {
             Kind::Kindling => {
-                start_kindling(self.place, &self.place.folder.join("data-start"), work.transport)?
+                let data = self.place.folder.join("data-start");
+                start_kindling(self.place, &data, work.transport, FastPath::On)?
             }
             Kind::Nginx(setting) => start_nginx(self.place, setting, work.transport)?,
-            Kind::Bare | Kind::Other => return Ok(Vec::new()),
+            Kind::WithoutFastPath | Kind::Bare | Kind::Other => return Ok(Vec::new()),
         };
         Ok(vec![lower("time to the first answer", "ms", milliseconds(started.ready))])
     }

@@ -43,6 +43,10 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(crate) quick: bool,
 
+    /// Measure ranges with `kindling serve --fast-path off` in the same rounds too
+    #[arg(long)]
+    pub(crate) without_fast_path: bool,
+
     /// A file on another server, which takes the place of nginx
     #[arg(long)]
     pub(crate) url: Option<String>,
@@ -195,6 +199,9 @@ impl Options {
         if let Some(only) = &self.only {
             command.push_str(&format!(" --only {only}"));
         }
+        if self.without_fast_path {
+            command.push_str(" --without-fast-path");
+        }
         if self.url.is_some() {
             command.push_str(&format!(" --url URL --name {}", self.name));
         }
@@ -244,7 +251,10 @@ mod tests {
             command(&["--kindling", "/a/b", "--seconds", "0.5", "--only", "tls"]),
             "cargo run --release -p bench-http -- --rounds 9 --seconds 0.5 --only tls"
         );
-        assert_eq!(command(&["--quick"]), "cargo run --release -p bench-http -- --quick");
+        assert_eq!(
+            command(&["--quick", "--without-fast-path"]),
+            "cargo run --release -p bench-http -- --quick --without-fast-path"
+        );
         let scale =
             |words: &[&str]| match Options::parse_from(["bench-http", "scale"].iter().chain(words)).mode {
                 Some(Mode::Scale(scale)) => scale.command_line(),

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::bare::Way;
+use crate::bench::WITHOUT_FAST_PATH;
 use crate::figures::{Figure, Line, Spread};
 use crate::machine::Machine;
 use crate::plot;
@@ -19,7 +20,7 @@ const END: &str = "<!-- bench-http: end -->";
 const PLOTS: [(&str, &str); 2] =
     [("rate", "rate.svg"), ("processor time of the server", "processor-time.svg")];
 
-/// What a server that does nothing else tells of others.
+/// The figures of servers that are in no ratio of the subject.
 const BOUNDED: [&str; 2] = ["rate", "processor time of the server"];
 
 /// All of a run.
@@ -41,6 +42,9 @@ pub(crate) struct Report {
     /// What servers did that do nothing else, in the same rounds.
     #[serde(default)]
     pub(crate) bare: Vec<Line>,
+    /// Kindling without its fast path, in the same rounds; empty unless asked for.
+    #[serde(default)]
+    pub(crate) without_fast_path: Vec<Line>,
     /// The configuration of nginx; empty where it took no part.
     pub(crate) nginx: String,
 }
@@ -52,6 +56,7 @@ impl Report {
         for name in self.figure_names() {
             self.section(&mut text, &name);
         }
+        self.without_fast_path(&mut text);
         self.bare(&mut text);
         if !self.nginx.is_empty() {
             let _ =
@@ -144,18 +149,36 @@ impl Report {
              answers with a head as long as Kindling's. \
              One writes out of a mapping, one has the kernel send pages of the file, one does so by way of a pipe of 1 MiB. Behind each figure its ratio to the better rival.\n\n",
         );
+        self.beside(text, &self.bare, &Way::ALL.map(Way::name));
+    }
+
+    fn without_fast_path(&self, text: &mut String) {
+        if self.without_fast_path.is_empty() {
+            return;
+        }
+        text.push_str(
+            "\n### Without the fast path\n\n\
+             Kindling with `--fast-path off`, in the same rounds. After each figure its ratio to the better rival.\n\n",
+        );
+        self.beside(text, &self.without_fast_path, &[WITHOUT_FAST_PATH]);
+    }
+
+    /// A table of the subject and of servers that are in no ratio of it.
+    fn beside(&self, text: &mut String, lines: &[Line], others: &[&str]) {
         let mut names = vec![self.subject.as_str()];
-        names.extend(Way::ALL.map(Way::name));
+        names.extend(others);
         let _ = writeln!(
             text,
             "| work | figure | {} |\n|---|---|{}",
             names.join(" | "),
             "---|".repeat(names.len())
         );
-        for (line, bare) in self.bare.iter().filter_map(|bare| Some((self.line(&bare.key)?, bare))) {
+        for (line, other) in lines.iter().filter_map(|other| Some((self.line(&other.key)?, other))) {
             for figure in BOUNDED {
-                let (Some(figure), Some(bare)) = (line.figure(figure), bare.figure(figure)) else { continue };
-                let samples = |name: &&str| figure.samples.get(*name).or_else(|| bare.samples.get(*name));
+                let (Some(figure), Some(other)) = (line.figure(figure), other.figure(figure)) else {
+                    continue;
+                };
+                let samples = |name: &&str| figure.samples.get(*name).or_else(|| other.samples.get(*name));
                 let cells = names.iter().map(|name| self.bounded_cell(figure, samples(name)));
                 let cells: Vec<String> = cells.collect();
                 let _ = writeln!(text, "| {} | {} | {} |", line.title, figure.name, cells.join(" | "));
@@ -265,6 +288,10 @@ pub(crate) mod tests {
             bare.add("bare writes", &[rate(writes), cost(writes / 8.0)]);
             bare.add("bare sendfile", &[rate(sendfile), cost(sendfile / 8.0)]);
         }
+        let mut without_fast_path = Line::new("http-ranges-2k-32", "ranges <of> 2 KiB, HTTP");
+        for value in [60.0, 70.0, 50.0] {
+            without_fast_path.add(WITHOUT_FAST_PATH, &[rate(value)]);
+        }
         Report {
             machine: Machine {
                 date: "2026-01-02".to_owned(),
@@ -285,6 +312,7 @@ pub(crate) mod tests {
             suites: vec![("kindling".to_owned(), "TLSv1_3 TLS13_AES_256_GCM_SHA384".to_owned())],
             lines: vec![stream, ranges, images],
             bare: vec![bare],
+            without_fast_path: vec![without_fast_path],
             nginx: "sendfile @SENDFILE@;\n".to_owned(),
         }
     }

@@ -76,11 +76,20 @@ impl Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Kindling,
+    /// Kindling with `--fast-path off`: shown beside the others, and compared with none.
+    WithoutFastPath,
     Nginx(Setting),
     /// Told beside the others, and compared with none.
     Bare,
     /// Not at all.
     Other,
+}
+
+impl Kind {
+    /// Whether its figures have tables of their own, and are in no ratio of the subject.
+    pub(crate) fn is_apart(self) -> bool {
+        matches!(self, Self::WithoutFastPath | Self::Bare)
+    }
 }
 
 /// How nginx hands files to the kernel.
@@ -112,6 +121,13 @@ impl Setting {
             Self::Buffers => ["off", "off"],
         }
     }
+}
+
+/// Whether Kindling answers known ranges past its HTTP library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FastPath {
+    On,
+    Off,
 }
 
 /// A server that takes part.
@@ -169,12 +185,17 @@ impl Started {
     }
 }
 
-/// Starts Kindling with the base of the run.
+/// Starts Kindling with the base of the run, with its fast path or without.
 ///
 /// # Errors
 ///
 /// When it does not become ready.
-pub(crate) fn start_kindling(place: &Place, data: &Path, transport: Transport) -> Result<Started> {
+pub(crate) fn start_kindling(
+    place: &Place,
+    data: &Path,
+    transport: Transport,
+    fast_path: FastPath,
+) -> Result<Started> {
     let images = serde_json::json!([{
         "openshift_version": "4.14", "cpu_architecture": "x86_64", "version": "414.1",
         "url": format!("file://{}", place.base.display()),
@@ -182,6 +203,10 @@ pub(crate) fn start_kindling(place: &Place, data: &Path, transport: Transport) -
     let listen = if transport == Transport::Tls { "--listen-tls" } else { "--listen" };
     let mut command = Command::new(&place.kindling);
     command.args(["serve", listen, "127.0.0.1:0", "--data-dir"]).arg(data);
+    // An older build, which does not know the option, can still be measured with its defaults.
+    if fast_path == FastPath::Off {
+        command.args(["--fast-path", "off"]);
+    }
     command.env("OS_IMAGES", images.to_string());
     if transport == Transport::Tls {
         command.env("HTTPS_CERT_FILE", place.folder.join(CERTIFICATE));

@@ -42,6 +42,11 @@ impl Work {
         is_reading && self.transport == Transport::Plain
     }
 
+    /// Whether all of its requests are for one range.
+    pub(crate) fn is_of_ranges(self) -> bool {
+        matches!(self.task, Task::Ranges { .. } | Task::Replay { .. })
+    }
+
     /// A short name, for `--only` and for tables that compare runs.
     pub(crate) fn key(self) -> String {
         let transport = match self.transport {
