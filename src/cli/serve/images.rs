@@ -30,8 +30,8 @@ pub(super) struct Images {
     /// who wants to write to a live image has to wait
     #[arg(long, env = "KINDLING_COPY_IMAGES")]
     copy_images: bool,
-    /// Answer range requests for images of the last half second without the HTTP library, which uses less CPU. The responses are the
-    /// same with `off`
+    /// Answer ranges of recently requested images without the HTTP library, which uses less CPU. The responses are the same with
+    /// `off`
     #[arg(long, env = "KINDLING_FAST_PATH", value_name = "SWITCH", value_enum, default_value_t)]
     fast_path: Switch,
     /// Delete live images from the directory that are in no list
