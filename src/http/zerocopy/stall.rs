@@ -1,7 +1,11 @@
-//! The watch over a connection: who says nothing, or takes nothing, for too long.
+//! Timeouts of a connection: clients that send nothing, or read nothing, for too long.
 //!
-//! A [`Watched`] socket reads and writes as the one in it. It fails where a client takes nothing of an answer, or does not
-//! finish a request; a connection on which nothing is asked for any more ends as if the client had ended it.
+//! A [`Watched`] socket reads and writes like the socket in it. It fails if a client reads nothing of a response, or does not
+//! finish a request. An idle connection ends as if the client had closed it.
+//!
+//! The state of a connection is one atomic number. A mutex around a plain struct was measured: a range of 2 KiB over a kept connection
+//! then took 11,154 instructions instead of 10,879 (2.5 % more, `.ci/instructions connection-image-2KiB`), and 23,238 instead of
+//! 22,800 through hyper (1.9 % more, `connection-2KiB-hyper`).
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -17,8 +21,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::direct::Direct;
 use crate::http::listener::Limits;
 
-/// What a connection is at, as its reader of requests and its answers tell. They look and tell several times for each request, so
-/// all of it is one number, and no lock.
+/// The state of a connection, as its reader of requests and its responses report it. Clones are the same state.
 #[derive(Clone, Debug)]
 pub(in crate::http) struct Progress(Arc<Shared>);
 
@@ -27,29 +30,29 @@ struct Shared {
     begun: Instant,
     /// An [`At`], as a number.
     at: AtomicU64,
-    /// The task of the connection, which starts to wait for the client when the reader of a body does.
+    /// The task of the connection. It starts to wait for the client when the reader of a body does.
     connection: AtomicWaker,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct At {
     stage: Stage,
-    /// Whether more of an answer follows for which nobody has to wait.
+    /// Whether more of the response follows at once.
     has_more: bool,
-    /// Since when somebody waits for the client to go on, from the beginning of the connection. Mostly it does before anybody has to,
-    /// and nobody looks at a clock.
+    /// Since when the connection has waited for the client, counted from its beginning. Not set until it waits: clients are usually
+    /// faster, and then no clock is read.
     since: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// The head of a request is coming.
+    /// The head of a request is being received.
     Head,
-    /// The rest of a request is wanted.
+    /// A reader waits for the rest of a request.
     Body,
     /// A request is being answered.
     Answer,
-    /// Nothing is asked for.
+    /// No request is open.
     Idle,
 }
 
@@ -89,7 +92,7 @@ impl Progress {
         At::of_number(self.0.at.load(Ordering::Acquire))
     }
 
-    /// Changes what there is to be changed. Gives what it is then.
+    /// Applies a change, and returns the state after it.
     fn change(&self, change: impl Fn(At) -> At) -> At {
         let mut before = self.0.at.load(Ordering::Acquire);
         loop {
@@ -105,7 +108,7 @@ impl Progress {
         }
     }
 
-    /// Begins a stage where the connection was in one of others.
+    /// Begins a stage if the connection is in one of others.
     fn enter(&self, stage: Stage, is_from: impl Fn(Stage) -> bool) {
         self.change(|at| if is_from(at.stage) { At::begin(stage) } else { at });
     }
