@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use kindling::http::{Limits, Listener, Place};
+use kindling::http::{Limits, ListenAddr, Listener};
 use reqwest::Method;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -235,7 +235,7 @@ fn a_known_request_names_one_host_too() {
 /// The address of a second listener for the same images, on a server without the fast path.
 async fn without_fast_path(server: &Server) -> std::net::SocketAddr {
     let listener = Listener::tcp("127.0.0.1:0".parse().unwrap()).await.unwrap();
-    let Place::Address(address) = *listener.place() else { panic!("{listener}") };
+    let ListenAddr::Address(address) = *listener.addr() else { panic!("{listener}") };
     let (app, plain) =
         (server.app.clone(), kindling::http::Server::new(Limits::default()).without_fast_path());
     tokio::spawn(async move { plain.serve(listener, app, std::future::pending()).await });
