@@ -52,6 +52,6 @@ fn keyfiles_prints_files_with_their_paths() {
         "host: mac_interface_map[1].logical_nic_name: warning: the document has no interface eth1\n"
     );
     let error = keyfiles::keyfiles(document, "52:54=eth0\n").unwrap_err();
-    assert!(error.to_string().contains("\"52:54\" is no MAC address"), "{error}");
+    assert!(error.to_string().contains("\"52:54\" is not a MAC address"), "{error}");
     assert!(keyfiles::keyfiles(document, "eth0").unwrap_err().to_string().contains("is not MAC=NAME"));
 }

@@ -11,7 +11,7 @@ mod network;
 
 use std::error::Error as _;
 
-use ignition::network::check::{Report, Rule, check};
+use ignition::network::check::{ClusterNetworks, Report, Rule, Subnet, check, check_for};
 use ignition::network::{HostNetwork, KeyfileCache, MacInterface, keyfiles};
 use network::{BOND, PAIR, VLAN, host, mac};
 use proptest::prelude::*;
@@ -81,12 +81,12 @@ fn maps() {
     assert_eq!(mapped(&[("eth0", "52:54:00:aa:bb:01")]), "");
     assert_eq!(
         mapped(&[]),
-        ": error: no MAC address tells which machine the host is\n\
-         a:1: interfaces[0]: error: no MAC address says which network card is eth0\n"
+        ": error: the host has no MAC address, so no machine can match it\n\
+         a:1: interfaces[0]: error: interface eth0 has no MAC address in the map\n"
     );
     assert_eq!(
         mapped(&[("eth0", "52-54")]),
-        "[0].mac_address: error: \"52-54\" is no MAC address of the form 52:54:00:AA:BB:01\n"
+        "[0].mac_address: error: \"52-54\" is not a MAC address such as 52:54:00:AA:BB:01\n"
     );
     assert_eq!(
         mapped(&[("eth0", "01:00:5e:00:00:01")]),
@@ -102,9 +102,12 @@ fn maps() {
          [1].logical_nic_name: warning: the document has no interface eth9\n"
     );
     let text = mapped(&[("eth0", "52:54:00:aa:bb:01"), ("a b", "52:54:00:aa:bb:02")]);
-    assert!(text.starts_with("[1].logical_nic_name: error: \"a b\" is no name for an interface\n"), "{text}");
+    assert!(
+        text.starts_with("[1].logical_nic_name: error: \"a b\" is not a valid interface name\n"),
+        "{text}"
+    );
     let text = mapped(&[("eth0", "52:54:00:aa:bb:01"), ("a\n\"", "52:54:00:aa:bb:02")]);
-    assert!(text.contains(": error: \"a\\n\\\"\" is no name for an interface\n"), "{text}");
+    assert!(text.contains(": error: \"a\\n\\\"\" is not a valid interface name\n"), "{text}");
 }
 
 /// The map is sorted, but findings are about the map that was given.
@@ -112,7 +115,7 @@ fn maps() {
 fn entries_of_a_map_have_the_position_at_which_they_were_given() {
     assert_eq!(
         mapped(&[("nic9", "52:54:00:aa:bb:02"), ("eth0", "52:54"), ("nic8", "52:54:00:aa:bb:03")]),
-        "[1].mac_address: error: \"52:54\" is no MAC address of the form 52:54:00:AA:BB:01\n\
+        "[1].mac_address: error: \"52:54\" is not a MAC address such as 52:54:00:AA:BB:01\n\
          [2].logical_nic_name: warning: the document has no interface nic8\n\
          [0].logical_nic_name: warning: the document has no interface nic9\n"
     );
@@ -142,8 +145,8 @@ dns-resolver: {config: {server: [192.0.2.1, 2001:DB8:0::1]}}
          11: interfaces[2].mtu: error: an MTU of 0x10 is not within 68 to 65535\n\
          11: interfaces[2].vlan.id: error: VLAN 0x1388 is not within 1 to 4094\n\
          9: interfaces[0].ipv6.address[0].prefix-length: error: a prefix of 0x99 bits is not within 0 to 128\n\
-         14: routes.config[0].next-hop-address: error: eth1 has no ipv6 to reach the gateway 2001:DB8:1::0001\n\
-         15: dns-resolver.config.server[0]: error: no interface has ipv4 to reach the name server 192.0.2.1\n"
+         14: routes.config[0].next-hop-address: error: eth1 has no IPv6 to reach the gateway 2001:DB8:1::0001\n\
+         15: dns-resolver.config.server[0]: error: no interface has IPv4 to reach the name server 192.0.2.1\n"
     );
     let one = |ip: &str, mac: usize| {
         let address = format!("ipv6: {{enabled: true, address: [{{ip: '{ip}', prefix-length: 64}}]}}");
@@ -162,7 +165,7 @@ fn interfaces_without_a_mac_address() {
     let document = |more: &str| format!("interfaces:\n- name: prov\n  type: ethernet\n  state: up\n{more}");
     let text = findings(&document(""));
     assert!(
-        text.starts_with("2: interfaces[0]: error: no MAC address says which network card is prov\n"),
+        text.starts_with("2: interfaces[0]: error: interface prov has no MAC address in the map\n"),
         "{text}"
     );
     assert_eq!(unmapped(&document("")), "");
@@ -177,7 +180,10 @@ fn interfaces_without_a_mac_address() {
     );
     assert!(!findings(&document("").replace("prov", "enp1s0")).contains("error"));
     let text = findings(&document("  mac-address: ZZ:54\n").replace("prov", "eth0"));
-    assert!(text.starts_with("5: interfaces[0].mac-address: error: \"ZZ:54\" is no MAC address"), "{text}");
+    assert!(
+        text.starts_with("5: interfaces[0].mac-address: error: \"ZZ:54\" is not a MAC address"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -186,7 +192,7 @@ fn names_of_interfaces() {
     assert_eq!(
         unmapped(document),
         "2: interfaces[0].name: error: the name a-very-long-name has 16 bytes; the kernel takes 15\n\
-         3: interfaces[1].name: error: \"a/b\" is no name for an interface\n"
+         3: interfaces[1].name: error: \"a/b\" is not a valid interface name\n"
     );
     let twice = "interfaces:\n- name: d\n  type: dummy\n- name: d\n  type: dummy\n";
     assert_eq!(unmapped(twice), "4: interfaces[1].name: error: there is another interface d\n");
@@ -207,10 +213,13 @@ fn vlans_and_packet_sizes() {
     assert!(vlan("0", "").contains("warning: VLAN 0"));
     assert_eq!(vlan("0x7", ""), "");
     assert_eq!(vlan("-1", ""), "11: interfaces[1].vlan.id: error: VLAN -1 is not within 1 to 4094\n");
-    assert_eq!(vlan("lab", ""), "11: interfaces[1].vlan.id: error: \"lab\" is no number of a VLAN\n");
+    assert_eq!(vlan("lab", ""), "11: interfaces[1].vlan.id: error: \"lab\" is not a valid VLAN ID\n");
     let nameless =
         "interfaces:\n- {name: e, type: dummy}\n- name: v\n  type: vlan\n  vlan:\n    base-iface: e\n";
-    assert_eq!(unmapped(nameless), "5: interfaces[1].vlan.id: error: the VLAN has no number\n");
+    assert_eq!(
+        unmapped(nameless),
+        "5: interfaces[1].vlan.id: error: the VLAN ID is missing or not a number\n"
+    );
     assert_eq!(
         vlan("7", "  mtu: 9001\n"),
         "12: interfaces[1].mtu: error: an MTU of 9001 is above that of the interface below, 9000\n"
@@ -222,7 +231,7 @@ fn vlans_and_packet_sizes() {
     assert_eq!(mtu("67", ""), "2: interfaces[0].mtu: error: an MTU of 67 is not within 68 to 65535\n");
     assert!(mtu("'65536'", "").contains("an MTU of 65536 is not"));
     assert_eq!(mtu("-5", ""), "2: interfaces[0].mtu: error: an MTU of -5 is not within 68 to 65535\n");
-    assert_eq!(mtu("large", ""), "2: interfaces[0].mtu: error: \"large\" is no MTU\n");
+    assert_eq!(mtu("large", ""), "2: interfaces[0].mtu: error: \"large\" is not a valid MTU\n");
     assert!(
         mtu("1279", ", ipv6: {enabled: true, dhcp: true, autoconf: true}").contains("too small for IPv6")
     );
@@ -244,20 +253,17 @@ fn ports_and_bases() {
     let unknown = format!("interfaces:\n{}", bond("b0", "eth0, eth1, nic2, enp1s0"));
     assert_eq!(
         findings(&unknown),
-        "2: interfaces[0].link-aggregation.port[2]: error: no interface nic2 is declared for b0, and no MAC address is given \
-         for it\n2: interfaces[0].link-aggregation.port[3]: warning: no interface enp1s0 is declared for b0: only a machine with a \
-         network card of that name has it\n"
+        "2: interfaces[0].link-aggregation.port[2]: error: b0 uses nic2, which the document does not declare, and the map has no \
+         MAC address for it\n2: interfaces[0].link-aggregation.port[3]: warning: b0 uses enp1s0, which the document does not \
+         declare: it works only on a machine with a network card of that name\n"
     );
-    assert!(unmapped(&unknown).contains("warning: no interface nic2 is declared"));
+    assert!(unmapped(&unknown).contains("warning: b0 uses nic2, which the document does not declare"));
     let vlan = "interfaces:\n- {name: v, type: vlan, state: up, vlan: {id: 7, base-iface: nic2}}\n";
-    assert!(
-        unmapped(vlan)
-            .contains("interfaces[0].vlan.base-iface: error: no interface nic2 is declared for v\n")
-    );
+    assert!(unmapped(vlan).contains(
+        "interfaces[0].vlan.base-iface: error: v uses nic2, which the document does not declare\n"
+    ));
     let bridge = "interfaces:\n- {name: br0, type: linux-bridge, state: up, bridge: {port: [{name: eth0}, {name: nic2}]}}\n- {name: eth0, type: ethernet, state: up}\n";
-    assert!(
-        unmapped(bridge).contains("2: interfaces[0].bridge.port[1]: warning: no interface nic2 is declared")
-    );
+    assert!(unmapped(bridge).contains("2: interfaces[0].bridge.port[1]: warning: br0 uses nic2, which"));
     let down =
         format!("interfaces:\n{}{}", bond("b0", "eth0"), bond("b1", "eth1, eth0").replace("up", "absent"));
     assert!(!findings(&down).contains("error"));
@@ -303,19 +309,82 @@ fn prefixes() {
         ("33", "a prefix of 33 bits is not within 0 to 32"),
         ("999", "a prefix of 999 bits is not within 0 to 32"),
         ("-1", "a prefix of -1 bits is not within 0 to 32"),
-        ("/24", "\"/24\" is no length of a prefix"),
+        ("/24", "\"/24\" is not a valid prefix length"),
     ] {
         let text = prefix("ipv4", "192.0.2.10", &format!("      prefix-length: {text}\n"), route);
         assert_eq!(text, format!("9: {path} {message}\n"));
     }
-    assert_eq!(
-        prefix("ipv4", "192.0.2.10", "", ""),
-        format!("8: {path} the address has no length of a prefix\n")
-    );
+    assert_eq!(prefix("ipv4", "192.0.2.10", "", ""), format!("8: {path} the address has no prefix length\n"));
     assert_eq!(prefix("ipv6", "2001:db8::1", "      prefix-length: '128'\n", ""), "");
     assert!(prefix("ipv6", "2001:db8::1", "      prefix-length: 129\n", "").contains("not within 0 to 128"));
     let off = "interfaces:\n- {name: eth0, type: ethernet, state: up, ipv4: {enabled: false, address: [{ip: 192.0.2.1, prefix-length: 33}]}}\n";
     assert!(unmapped(off).contains("not within 0 to 32"));
+}
+
+#[test]
+fn malformed_addresses_have_their_line_and_value() {
+    let document = "interfaces:
+- name: eth0
+  type: ethernet
+  state: up
+  ipv4:
+    enabled: true
+    dhcp: false
+    address:
+    - ip: 192.0.2.300
+      prefix-length: 24
+  ipv6: {enabled: true, dhcp: false, address: [{ip: '2001:db8::g', prefix-length: 64}]}
+- {name: eth1, type: ethernet, state: up}
+routes:
+  config:
+  - destination: 198.51.100.0/33
+    next-hop-address: 192.0.2,1
+    next-hop-interface: eth0
+  - destination: 2001:db8:::/32
+    next-hop-interface: eth0
+dns-resolver:
+  config:
+    server:
+    - 192.0.2.1
+    - 192.0.2.1:53
+    - fe80::1%eth0
+    - fe80:::1%eth0
+";
+    assert_eq!(
+        unmapped(document),
+        "9: interfaces[0].ipv4.address[0].ip: error: \"192.0.2.300\" is not an IP address\n\
+         11: interfaces[0].ipv6.address[0].ip: error: \"2001:db8::g\" is not an IP address\n\
+         15: routes.config[0].destination: error: \"198.51.100.0/33\" is not a network such as 192.0.2.0/24\n\
+         16: routes.config[0].next-hop-address: error: \"192.0.2,1\" is not an IP address\n\
+         18: routes.config[1].destination: error: \"2001:db8:::/32\" is not a network such as 2001:db8::/64\n\
+         24: dns-resolver.config.server[1]: error: \"192.0.2.1:53\" is not an IP address\n\
+         26: dns-resolver.config.server[3]: error: \"fe80:::1%eth0\" is not an IP address\n"
+    );
+    // nmstate accepts a destination without a prefix length.
+    let single = document.replace("198.51.100.0/33", "198.51.100.7");
+    assert!(!unmapped(&single).contains("198.51.100.7"));
+}
+
+/// What is found in a host of a cluster with one IPv4 machine network.
+fn outside(document: &str) -> String {
+    let machine_networks = vec![Subnet::parse("10.0.0.0/24").unwrap()];
+    let cluster = ClusterNetworks { machine_networks, ..ClusterNetworks::default() };
+    check_for(&[HostNetwork::without_macs(document)], &cluster, &KeyfileCache::default()).to_string()
+}
+
+#[test]
+fn hosts_with_dhcp_may_get_an_address_in_the_machine_network() {
+    let document = |ipv4: &str| {
+        format!(
+            "interfaces: [{{name: eth0, type: ethernet, state: up, ipv4: {ipv4}, ipv6: {{enabled: true, dhcp: false, \
+             address: [{{ip: '2001:db8::5', prefix-length: 64}}]}}}}]"
+        )
+    };
+    assert_eq!(outside(&document("{enabled: true, dhcp: true}")), "");
+    let warning = "host 1:1: interfaces[0].ipv6.address[0].ip: warning: the host has no static address in the machine network \
+                   10.0.0.0/24\n";
+    assert_eq!(outside(&document("{enabled: false, dhcp: true}")), warning);
+    assert_eq!(outside(&document("{enabled: true, dhcp: false}")), warning);
 }
 
 #[test]
@@ -334,7 +403,7 @@ fn routes_and_gateways() {
     assert_eq!(routed(near, &route("192.0.2.1", "eth0")), "");
     assert_eq!(
         routed(near, &route("192.0.3.1", "eth0")),
-        "11: routes.config[0].next-hop-address: error: the gateway 192.0.3.1 is in no network of eth0\n"
+        "11: routes.config[0].next-hop-address: error: the gateway 192.0.3.1 is not in a network of eth0\n"
     );
     assert!(routed(near, &route("192.0.2.10", "eth0")).contains("192.0.2.10 is the interface eth0 itself"));
     let single = routed("{ip: 192.0.2.10, prefix-length: 32}", &route("192.0.2.1", "eth0"));
@@ -346,7 +415,7 @@ fn routes_and_gateways() {
     assert_eq!(routed(near, &on_link), "");
     assert_eq!(
         routed(near, &route("192.0.2.1", "eth7")),
-        "12: routes.config[0].next-hop-interface: error: there is no interface eth7 to go through\n"
+        "12: routes.config[0].next-hop-interface: error: the document has no interface eth7\n"
     );
     assert!(
         routed(near, "  - {destination: 10.0.0.0/8, next-hop-address: 192.0.2.1}\n")
@@ -358,7 +427,7 @@ fn routes_and_gateways() {
 routes: {config: [{destination: '::/0', next-hop-address: 'GATEWAY', next-hop-interface: eth0}]}";
     assert_eq!(unmapped(&six.replace("GATEWAY", "fe80::1")), "");
     assert_eq!(unmapped(&six.replace("GATEWAY", "2001:db8::1")), "");
-    assert!(unmapped(&six.replace("GATEWAY", "2001:db8:1::1")).contains("in no network of eth0"));
+    assert!(unmapped(&six.replace("GATEWAY", "2001:db8:1::1")).contains("not in a network of eth0"));
     assert_eq!(
         unmapped(&six.replace("'::/0'", "0.0.0.0/0").replace("GATEWAY", "fe80::1")),
         "3: routes.config[0].next-hop-address: error: the gateway fe80::1 is of IPv6, the destination of IPv4\n"
@@ -372,21 +441,21 @@ routes: {config: [{destination: '::/0', next-hop-address: 'GATEWAY', next-hop-in
             .contains("the gateway 192.0.2.1 is of IPv4, the destination of IPv6")
     );
     let other = |gateway: &str| routed(near, &route(gateway, "eth0").replace("0.0.0.0/0", "'::/0'"));
-    assert!(other("'fe80::1'").contains("error: eth0 has no ipv6 to reach the gateway fe80::1\n"));
+    assert!(other("'fe80::1'").contains("error: eth0 has no IPv6 to reach the gateway fe80::1\n"));
     assert!(
         routed("", &route("192.0.2.1", "eth0"))
-            .contains("error: eth0 has no ipv4 address to reach the gateway 192.0.2.1\n")
+            .contains("error: eth0 has no IPv4 address to reach the gateway 192.0.2.1\n")
     );
     let disabled = six.replace("enabled: true", "enabled: false").replace("GATEWAY", "fe80::1");
-    assert!(unmapped(&disabled).contains("error: eth0 has no ipv6 to reach the gateway fe80::1\n"));
+    assert!(unmapped(&disabled).contains("error: eth0 has no IPv6 to reach the gateway fe80::1\n"));
     let bare = six.replace(", address: [{ip: '2001:db8::5', prefix-length: 64}]", "");
     assert_eq!(unmapped(&bare.replace("GATEWAY", "fe80::1")), "");
     assert!(
         unmapped(&bare.replace("GATEWAY", "2001:db8::1"))
-            .contains("has no ipv6 address to reach the gateway")
+            .contains("has no IPv6 address to reach the gateway")
     );
     let dynamic = six.replace("enabled: true,", "enabled: true, dhcp: true, autoconf: true,");
-    assert!(!unmapped(&dynamic.replace("GATEWAY", "2001:db8:1::1")).contains("in no network"));
+    assert!(!unmapped(&dynamic.replace("GATEWAY", "2001:db8:1::1")).contains("not in a network"));
 }
 
 #[test]
@@ -398,9 +467,9 @@ fn name_servers() {
     };
     let dynamic = "ipv4: {enabled: true, dhcp: true, auto-dns: false}";
     assert_eq!(document(dynamic, "192.0.2.1"), "");
-    let none = "6: dns-resolver.config.server[0]: error: no interface has ipv6 to reach the name server 2001:db8::1\n";
+    let none = "6: dns-resolver.config.server[0]: error: no interface has IPv6 to reach the name server 2001:db8::1\n";
     assert_eq!(document(dynamic, "2001:db8::1"), none);
-    assert!(document("ipv4: {enabled: false}", "192.0.2.1").contains("no interface has ipv4"));
+    assert!(document("ipv4: {enabled: false}", "192.0.2.1").contains("no interface has IPv4"));
 }
 
 #[test]
@@ -486,17 +555,16 @@ fn undeclared_ports_are_reported_whatever_their_names() {
     for port in ["ens1f07", "enp3s0f7", "eno7"] {
         let path = "9: interfaces[0].link-aggregation.port[1]: warning:";
         let expected = format!(
-            "{path} no interface {port} is declared for bond0: only a machine with a network card of that name \
-             has it\n"
+            "{path} bond0 uses {port}, which the document does not declare: it works only on a machine with a network \
+             card of that name\n"
         );
         assert_eq!(findings(&bonded(port, "eth1")), expected);
         assert_eq!(unmapped(&bonded(port, "eth1")), expected);
     }
-    let error = "9: interfaces[0].link-aggregation.port[1]: error: no interface eth7 is declared for bond0, and no MAC \
-                 address is given for it\n";
+    let error = "9: interfaces[0].link-aggregation.port[1]: error: bond0 uses eth7, which the document does not declare, \
+                 and the map has no MAC address for it\n";
     assert_eq!(findings(&bonded("eth7", "eth1")), error);
-    let warning =
-        "9: interfaces[0].link-aggregation.port[1]: warning: no interface eth7 is declared for bond0\n";
+    let warning = "9: interfaces[0].link-aggregation.port[1]: warning: bond0 uses eth7, which the document does not declare\n";
     assert_eq!(unmapped(&bonded("eth7", "eth1")), warning);
 }
 
@@ -510,11 +578,15 @@ fn undeclared_bases_are_reported_whatever_their_names() {
     };
     let path = "2: interfaces[0].vlan.base-iface:";
     let warning = format!(
-        "{path} warning: no interface eno7 is declared for v: only a machine with a network card of that name has it\n"
+        "{path} warning: v uses eno7, which the document does not declare: it works only on a machine with a network card of \
+         that name\n"
     );
     assert_eq!(findings(&vlan("eno7")), warning);
     assert_eq!(unmapped(&vlan("eno7")), warning);
-    assert_eq!(unmapped(&vlan("nic2")), format!("{path} error: no interface nic2 is declared for v\n"));
+    assert_eq!(
+        unmapped(&vlan("nic2")),
+        format!("{path} error: v uses nic2, which the document does not declare\n")
+    );
 }
 
 #[test]
@@ -526,28 +598,32 @@ fn undeclared_bridge_ports_without_a_mac_address_are_errors() {
         )
     };
     let path = "2: interfaces[0].bridge.port[1]:";
-    let error =
-        format!("{path} error: no interface nic2 is declared for br0, and no MAC address is given for it\n");
+    let error = format!(
+        "{path} error: br0 uses nic2, which the document does not declare, and the map has no MAC address for it\n"
+    );
     assert_eq!(findings(&bridge("nic2")), error);
-    assert_eq!(unmapped(&bridge("nic2")), format!("{path} warning: no interface nic2 is declared for br0\n"));
-    assert!(findings(&bridge("ens2")).starts_with(&format!("{path} warning: no interface ens2 ")));
+    assert_eq!(
+        unmapped(&bridge("nic2")),
+        format!("{path} warning: br0 uses nic2, which the document does not declare\n")
+    );
+    assert!(findings(&bridge("ens2")).starts_with(&format!("{path} warning: br0 uses ens2, ")));
 }
 
 #[test]
 fn cards_without_a_mac_address_are_reported_whatever_their_names() {
     for card in ["ens1f07", "enp3s0f7", "eno7"] {
         let warning = format!(
-            "13: interfaces[2]: warning: no MAC address says which network card is {card}: the settings apply only on a \
+            "13: interfaces[2]: warning: interface {card} has no MAC address in the map: the settings apply only on a \
              machine with a card of that name\n"
         );
         let mapped = bonded("eth1", card);
         assert_eq!(findings(&mapped), warning);
         assert_eq!(
             unmapped(&mapped),
-            "9: interfaces[0].link-aggregation.port[1]: warning: no interface eth1 is declared for bond0\n"
+            "9: interfaces[0].link-aggregation.port[1]: warning: bond0 uses eth1, which the document does not declare\n"
         );
     }
-    let error = "13: interfaces[2]: error: no MAC address says which network card is eth7\n";
+    let error = "13: interfaces[2]: error: interface eth7 has no MAC address in the map\n";
     assert_eq!(findings(&bonded("eth1", "eth7")), error);
 }
 

@@ -78,6 +78,14 @@ impl HostNetwork {
         Self { name: Some(name.into()), ..self }
     }
 
+    /// The same network with another text of the document.
+    #[must_use]
+    pub fn with_document(self, document: impl Into<Arc<str>>) -> Self {
+        let document = document.into();
+        let digest = Digest::of(&document, self.interfaces());
+        Self { document, digest, ..self }
+    }
+
     /// The name for messages.
     #[must_use]
     pub fn name(&self) -> Option<&str> {

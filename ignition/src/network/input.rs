@@ -1,46 +1,34 @@
 //! Hosts out of files.
 
-use serde::Deserialize as _;
+use serde_json::Value;
 
-use super::yaml::{self, YamlError};
-use super::{HostNetwork, MAX_HOSTS};
+use super::yaml::{self, Lines};
+use super::{HostNetwork, MAX_HOSTS, MacInterface};
 
 /// Why a file has no hosts.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum InputError {
-    /// The file is not text.
-    #[error("{file} is not UTF-8 text")]
-    NotText {
-        /// The name of the file.
-        file: String,
-    },
-    /// The file is a list, but not of hosts.
-    #[error("{file} is a list, but not of hosts with network_yaml and mac_interface_map")]
-    NotHosts {
-        /// The name of the file.
-        file: String,
-        /// What is wrong with it.
-        #[source]
-        source: serde_json::Error,
-    },
-    /// The list has more than [`MAX_HOSTS`] hosts.
-    #[error("{file} lists {found} hosts; at most {MAX_HOSTS} are accepted")]
-    TooManyHosts {
-        /// The name of the file.
-        file: String,
-        /// How many it lists.
-        found: usize,
-    },
-    /// The list is not YAML, or exceeds the budget of the reader.
-    #[error("{file} is not valid YAML")]
-    Yaml {
-        /// The name of the file.
-        file: String,
-        /// Where and why.
-        #[source]
-        source: YamlError,
-    },
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{reason}", place(file, *line, path))]
+pub struct InputError {
+    /// The name of the file.
+    pub file: String,
+    /// The line in the file, if one is known.
+    pub line: Option<usize>,
+    /// The value, such as `[1].mac_interface_map[0]`; empty for the whole file.
+    pub path: String,
+    /// What is wrong.
+    pub reason: String,
+}
+
+impl InputError {
+    fn new(file: &str, line: Option<usize>, reason: impl Into<String>) -> Self {
+        Self { file: file.to_owned(), line, path: String::new(), reason: reason.into() }
+    }
+}
+
+fn place(file: &str, line: Option<usize>, path: &str) -> String {
+    let line = line.map(|line| format!("{line}:")).unwrap_or_default();
+    let path = if path.is_empty() { String::new() } else { format!("{path}: ") };
+    format!("{file}:{line} {path}")
 }
 
 /// Reads the hosts of a file: a list in the shape of the inventory API's `static_network_config`, JSON or YAML, or one
@@ -51,17 +39,18 @@ pub enum InputError {
 ///
 /// # Errors
 ///
-/// When the file is not text, or a list of something else or of too many hosts.
+/// Returns an error if the file is not text, or a list of anything but hosts or of too many hosts.
 pub fn read_hosts(file: &str, bytes: &[u8]) -> Result<Vec<HostNetwork>, InputError> {
     let Ok(text) = std::str::from_utf8(bytes) else {
-        return Err(InputError::NotText { file: file.to_owned() });
+        return Err(InputError::new(file, None, "is not UTF-8 text"));
     };
     if !is_host_list(text) {
         return Ok(vec![HostNetwork::without_macs(text).named(file)]);
     }
     let hosts = read_list(file, text)?;
     if hosts.len() > MAX_HOSTS {
-        return Err(InputError::TooManyHosts { file: file.to_owned(), found: hosts.len() });
+        let reason = format!("lists {} hosts; at most {MAX_HOSTS} are accepted", hosts.len());
+        return Err(InputError::new(file, None, reason));
     }
     let named = |(index, host): (usize, HostNetwork)| host.named(format!("{file}[{index}]"));
     Ok(hosts.into_iter().enumerate().map(named).collect())
@@ -76,12 +65,64 @@ pub fn is_host_list(text: &str) -> bool {
 }
 
 fn read_list(file: &str, text: &str) -> Result<Vec<HostNetwork>, InputError> {
-    if let Ok(hosts) = serde_json::from_str(text) {
-        return Ok(hosts);
+    let list = match serde_json::from_str(text) {
+        Ok(value) => value,
+        Err(_) => yaml::read(text).map_err(|error| {
+            let reason = match error.is_second_document() {
+                true => "a list of hosts must be the only document in the file".to_owned(),
+                false => format!("is not valid YAML: {}", error.problem()),
+            };
+            InputError::new(file, Some(error.line()), reason)
+        })?,
+    };
+    let host = |(index, item): (usize, &Value)| {
+        host(item).map_err(|(path, reason)| {
+            let path = format!("[{index}]{path}");
+            InputError { path: path.clone(), ..InputError::new(file, Lines::read(text).find(&path), reason) }
+        })
+    };
+    list.as_array().into_iter().flatten().enumerate().map(host).collect()
+}
+
+/// A path below a host, and what is wrong there.
+type Fault = (String, String);
+
+/// Reads a host. Keys are matched without regard to case, as the API does.
+fn host(item: &Value) -> Result<HostNetwork, Fault> {
+    const MAP: &str = "mac_interface_map";
+    if !item.is_object() {
+        return Err((String::new(), "is not a host with network_yaml and mac_interface_map".to_owned()));
     }
-    let list = yaml::read(text).map_err(|source| InputError::Yaml { file: file.to_owned(), source })?;
-    Vec::<HostNetwork>::deserialize(list)
-        .map_err(|source| InputError::NotHosts { file: file.to_owned(), source })
+    let document = text(item, "network_yaml", "")?;
+    let entries = match field(item, MAP) {
+        None | Some(Value::Null) => &[],
+        Some(Value::Array(entries)) => entries.as_slice(),
+        Some(_) => return Err((format!(".{MAP}"), "has to be a list".to_owned())),
+    };
+    let entry = |(index, entry): (usize, &Value)| {
+        let path = format!(".{MAP}[{index}]");
+        Ok(MacInterface {
+            logical_nic_name: text(entry, "logical_nic_name", &path)?,
+            mac_address: text(entry, "mac_address", &path)?,
+        })
+    };
+    let map = entries.iter().enumerate().map(entry).collect::<Result<Vec<_>, Fault>>()?;
+    Ok(HostNetwork::new(document, map))
+}
+
+fn field<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
+    let fields = value.as_object()?;
+    fields
+        .get(key)
+        .or_else(|| fields.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, it)| it))
+}
+
+fn text(value: &Value, key: &str, path: &str) -> Result<String, Fault> {
+    match field(value, key) {
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(_) => Err((format!("{path}.{key}"), "has to be a string".to_owned())),
+        None => Err((path.to_owned(), format!("has no {key}"))),
+    }
 }
 
 #[cfg(test)]
@@ -106,12 +147,28 @@ mod tests {
     }
 
     #[test]
+    fn keys_are_matched_without_case() {
+        let list = r#"[{"Network_YAML": "{}", "MAC_interface_map": [{"MAC_address": "m", "Logical_NIC_name": "n"}]}]"#;
+        let hosts = read_hosts("h", list.as_bytes()).unwrap();
+        let map = vec![MacInterface { logical_nic_name: "n".to_owned(), mac_address: "m".to_owned() }];
+        assert_eq!(hosts, [HostNetwork::new("{}", map).named("h[0]")]);
+    }
+
+    #[test]
     fn what_is_no_host_is_refused() {
         let message = |bytes: &[u8]| read_hosts("h", bytes).unwrap_err().to_string();
-        assert!(message(b"[1]").contains("not of hosts"));
-        assert!(message(b"- name: eth0\n").contains("not of hosts"));
-        assert!(message(b"\xff").contains("not UTF-8"));
-        assert!(message(b"[{]").contains("not valid YAML"));
+        assert_eq!(message(b"[1]"), "h:1: [0]: is not a host with network_yaml and mac_interface_map");
+        assert_eq!(message(b"- name: eth0\n"), "h:1: [0]: has no network_yaml");
+        assert_eq!(message(b"\xff"), "h: is not UTF-8 text");
+        assert!(message(b"[{]").starts_with("h:1: is not valid YAML: "));
+        let second = message(b"- network_yaml: ''\n---\n- network_yaml: ''\n");
+        assert_eq!(second, "h:2: a list of hosts must be the only document in the file");
+        let list = "- network_yaml: ''\n- network_yaml: ''\n  mac_interface_map:\n  - mac_address: a\n    logical_nic_name: 7\n";
+        let path = "[1].mac_interface_map[0]";
+        assert_eq!(message(list.as_bytes()), format!("h:5: {path}.logical_nic_name: has to be a string"));
+        let list = list.replace("    logical_nic_name: 7\n", "");
+        assert_eq!(message(list.as_bytes()), format!("h:4: {path}: has no logical_nic_name"));
+        assert_eq!(message(b"[{\"network_yaml\": []}]"), "h:1: [0].network_yaml: has to be a string");
         let many = format!("[{}{{\"network_yaml\":\"\"}}]", "{\"network_yaml\":\"\"},".repeat(MAX_HOSTS));
         assert!(message(many.as_bytes()).contains("100001 hosts"));
     }

@@ -17,9 +17,9 @@ use serde::{Serialize, Serializer};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MacAddr([u8; 6]);
 
-/// A text is no MAC address.
+/// A text is not a MAC address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no MAC address of the form 52:54:00:AA:BB:01")]
+#[error("{text:?} is not a MAC address such as 52:54:00:AA:BB:01")]
 pub struct MacError {
     text: String,
 }

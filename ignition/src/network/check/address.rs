@@ -38,6 +38,27 @@ impl Subnet {
         bits == other_bits && own.checked_shr(shift).unwrap_or(0) == other.checked_shr(shift).unwrap_or(0)
     }
 
+    /// The network without the bits that are the host's.
+    #[must_use]
+    pub fn trunc(self) -> Self {
+        let address = match self.address {
+            IpAddr::V4(address) => {
+                let mask = u32::MAX.checked_shl(32 - self.prefix).unwrap_or(0);
+                IpAddr::V4((address.to_bits() & mask).into())
+            }
+            IpAddr::V6(address) => {
+                let mask = u128::MAX.checked_shl(128 - self.prefix).unwrap_or(0);
+                IpAddr::V6((address.to_bits() & mask).into())
+            }
+        };
+        Self { address, ..self }
+    }
+
+    /// Whether it is a network of IPv4 addresses.
+    pub(super) fn is_ipv4(self) -> bool {
+        self.address.is_ipv4()
+    }
+
     /// Whether the network is this address alone.
     fn is_single(self) -> bool {
         self.prefix == number(self.address).1
@@ -101,6 +122,18 @@ impl<'a> Family<'a> {
         text.map(|text| text.into_owned()).unwrap_or_default()
     }
 
+    /// Addresses are IP addresses, also if the family is switched off. nmstate reports neither the line nor the value.
+    fn syntax(&self, interface: &Interface, found: &mut Found) {
+        for (index, value) in self.list().iter().enumerate() {
+            let Some(written) = yaml::text_at(value, "ip") else { continue };
+            if written.parse::<IpAddr>().is_err() {
+                let path = format!("{}.{}.address[{index}].ip", interface.path, self.section);
+                let finding = Draft::error(Rule::MalformedAddress, path, not_an_address(&written));
+                found.push(finding.of(&interface.name));
+            }
+        }
+    }
+
     /// The prefix of an address fits into it, also where the family is switched off.
     fn prefixes(&self, interface: &Interface, found: &mut Found) {
         for (index, value) in self.list().iter().enumerate().filter(|(_, value)| value.is_object()) {
@@ -113,8 +146,8 @@ impl<'a> Family<'a> {
                     let written = yaml::text_at(value, "prefix-length").unwrap_or_default();
                     format!("a prefix of {} bits is not within 0 to {max}", shown(&written))
                 }
-                Some(Err(text)) => format!("\"{}\" is no length of a prefix", shown(&text)),
-                None => "the address has no length of a prefix".to_owned(),
+                Some(Err(text)) => format!("\"{}\" is not a valid prefix length", shown(&text)),
+                None => "the address has no prefix length".to_owned(),
             };
             let path = format!("{}.{}.address[{index}].prefix-length", interface.path, self.section);
             found.push(Draft::error(Rule::PrefixLength, path, message).of(&interface.name));
@@ -124,18 +157,42 @@ impl<'a> Family<'a> {
 
 pub(super) fn check(state: &State, found: &mut Found) {
     for interface in &state.interfaces {
-        Family::all(interface).for_each(|family| family.prefixes(interface, found));
+        Family::all(interface).for_each(|family| {
+            family.prefixes(interface, found);
+            family.syntax(interface, found);
+        });
         claims(interface, found);
+        dynamic(interface, found);
     }
     let by_name = state.by_name();
     let routes: Vec<Route> =
         yaml::list(state.root, &["routes", "config"]).iter().enumerate().filter_map(Route::read).collect();
     let on_link = on_link(&routes);
     for route in &routes {
+        route.syntax(found);
         route.check(&by_name, &on_link, found);
     }
     name_servers(state, found);
     hostname(state, found);
+}
+
+/// The name of an address family, by its section.
+fn title(section: &str) -> &'static str {
+    if section == "ipv4" { "IPv4" } else { "IPv6" }
+}
+
+fn not_an_address(written: &str) -> String {
+    format!("\"{}\" is not an IP address", shown(written))
+}
+
+/// Notes the families in which an interface gets addresses that the document does not have.
+fn dynamic(interface: &Interface, found: &mut Found) {
+    for family in Family::of(interface).filter(Family::is_dynamic) {
+        match family.section {
+            "ipv4" => found.is_dynamic.ipv4 = true,
+            _ => found.is_dynamic.ipv6 = true,
+        }
+    }
 }
 
 /// Static addresses are one interface's alone, unless they are its machine's inner affair.
@@ -184,6 +241,25 @@ impl<'a> Route<'a> {
         })
     }
 
+    /// The destination and the gateway can be read. nmstate reports no line for them.
+    fn syntax(&self, found: &mut Found) {
+        let text = |key| yaml::text_at(self.value, key).filter(|text| !text.is_empty());
+        let mut report = |key: &str, message: String| {
+            found.push(Draft::error(Rule::MalformedAddress, format!("{}.{key}", self.path), message));
+        };
+        if let Some(written) = text("destination")
+            && Subnet::parse(&written).is_none()
+            && written.parse::<IpAddr>().is_err()
+        {
+            let example = if written.contains(':') { "2001:db8::/64" } else { "192.0.2.0/24" };
+            let message = format!("\"{}\" is not a network such as {example}", shown(&written));
+            report("destination", message);
+        }
+        if let Some(written) = text("next-hop-address").filter(|text| text.parse::<IpAddr>().is_err()) {
+            report("next-hop-address", not_an_address(&written));
+        }
+    }
+
     /// The gateway as the user wrote it.
     fn written(&self) -> String {
         yaml::text_at(self.value, "next-hop-address").map(|text| shown(&text)).unwrap_or_default()
@@ -205,7 +281,7 @@ impl<'a> Route<'a> {
             return;
         };
         let Some(interface) = by_name.get(name) else {
-            let message = format!("there is no interface {} to go through", shown(name));
+            let message = format!("the document has no interface {}", shown(name));
             found.push(Draft::error(Rule::RouteInterface, path, message).of(name));
             return;
         };
@@ -242,7 +318,7 @@ impl<'a> Route<'a> {
         let (name, written) = (shown(&interface.name), self.written());
         let Some(family) = Family::of(interface).find(|family| family.section == section) else {
             if !interface.is_kind(OWN_ADDRESSES) {
-                let message = format!("{name} has no {section} to reach the gateway {written}");
+                let message = format!("{name} has no {} to reach the gateway {written}", title(section));
                 found.push(Draft::error(Rule::Gateway, path, message).of(&interface.name));
             }
             return;
@@ -262,11 +338,11 @@ impl<'a> Route<'a> {
             return;
         }
         if subnets.is_empty() {
-            let message = format!("{name} has no {section} address to reach the gateway {written}");
+            let message = format!("{name} has no {} address to reach the gateway {written}", title(section));
             found.push(Draft::error(Rule::Gateway, path, message).of(&interface.name));
             return;
         }
-        let message = format!("the gateway {written} is in no network of {name}");
+        let message = format!("the gateway {written} is not in a network of {name}");
         let finding = if subnets.iter().all(|subnet| subnet.is_single()) {
             Draft::warning(Rule::Gateway, path, message)
         } else {
@@ -296,11 +372,17 @@ fn name_servers(state: &State, found: &mut Found) {
     let servers = yaml::list(state.root, &["dns-resolver", "config", "server"]);
     for (index, server) in servers.iter().enumerate() {
         let Some(written) = yaml::text(server) else { continue };
-        let Ok(server) = written.parse::<IpAddr>() else { continue };
+        let path = format!("dns-resolver.config.server[{index}]");
+        // A link-local address may have the name of its interface after it.
+        let address = written.split_once('%').map_or(&*written, |(address, _)| address);
+        let Ok(server) = address.parse::<IpAddr>() else {
+            found.push(Draft::error(Rule::MalformedAddress, path, not_an_address(&written)));
+            continue;
+        };
         let section = if server.is_ipv4() { "ipv4" } else { "ipv6" };
         if !sections.contains(&section) {
-            let message = format!("no interface has {section} to reach the name server {}", shown(&written));
-            let path = format!("dns-resolver.config.server[{index}]");
+            let family = title(section);
+            let message = format!("no interface has {family} to reach the name server {}", shown(&written));
             found.push(Draft::error(Rule::DnsInterface, path, message));
         }
     }

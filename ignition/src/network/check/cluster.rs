@@ -48,12 +48,15 @@ pub(super) fn check(cluster: &ClusterNetworks, found: &mut Found) {
     }
     let is_inside =
         |address: IpAddr| cluster.machine_networks.iter().any(|network| network.contains(address));
+    let may_get_one = |network: &Subnet| {
+        if network.is_ipv4() { found.is_dynamic.ipv4 } else { found.is_dynamic.ipv6 }
+    };
     if let (Some((_, first)), false) = (addresses.first(), cluster.machine_networks.is_empty())
+        && !cluster.machine_networks.iter().any(may_get_one)
         && !addresses.iter().any(|(address, _)| is_inside(*address))
     {
         let networks: Vec<String> = cluster.machine_networks.iter().map(ToString::to_string).collect();
         let many = if networks.len() == 1 { "" } else { "s" };
-        // Interfaces without static addresses may get one there.
         let message =
             format!("the host has no static address in the machine network{many} {}", networks.join(", "));
         findings.push(draft(

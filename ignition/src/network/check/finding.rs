@@ -19,7 +19,7 @@ pub enum Rule {
     NoInterfaces,
     /// There is no MAC address for the host.
     NoMacs,
-    /// A text is no MAC address, or one that no interface has.
+    /// A text is not a MAC address, or one that no interface has.
     MalformedMac,
     /// Two interfaces have one MAC address.
     DuplicateMac,
@@ -41,6 +41,8 @@ pub enum Rule {
     VlanId,
     /// An interface cannot have such an MTU.
     Mtu,
+    /// A text is not an IP address or network.
+    MalformedAddress,
     /// The prefix of an address has no such length.
     PrefixLength,
     /// Two interfaces have one static address.

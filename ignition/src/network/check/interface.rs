@@ -92,7 +92,7 @@ pub(super) fn name(name: &str, path: &str, found: &mut Found) {
     let message = if name.len() > MAX_NAME_LEN {
         format!("the name {} has {} bytes; the kernel takes {MAX_NAME_LEN}", shown(name), name.len())
     } else if name.is_empty() || name == "." || name == ".." || name.contains(is_wrong) {
-        format!("\"{}\" is no name for an interface", shown(name))
+        format!("\"{}\" is not a valid interface name", shown(name))
     } else {
         return;
     };
@@ -128,7 +128,7 @@ fn mtu(interface: &Interface, by_name: &HashMap<&str, &Interface>, found: &mut F
     let mtu = match yaml::number(interface.value, "mtu") {
         Some(Ok(mtu)) => mtu,
         Some(Err(text)) => {
-            let message = format!("\"{}\" is no MTU", shown(&text));
+            let message = format!("\"{}\" is not a valid MTU", shown(&text));
             report(found, interface, "mtu", Rule::Mtu, message);
             return;
         }
@@ -158,7 +158,7 @@ fn vlan(interface: &Interface, found: &mut Found) {
     let Some(vlan) = yaml::get(interface.value, "vlan").filter(|vlan| vlan.is_object()) else { return };
     let message = match yaml::number(vlan, "id") {
         Some(Ok(0)) => {
-            let message = "VLAN 0 is none: its packets carry a priority only";
+            let message = "VLAN 0 is not a VLAN: it only marks the priority of packets";
             let path = format!("{}.vlan.id", interface.path);
             found.push(Draft::warning(Rule::VlanId, path, message).of(&interface.name));
             return;
@@ -168,8 +168,8 @@ fn vlan(interface: &Interface, found: &mut Found) {
             let id = yaml::text_at(vlan, "id").unwrap_or_default();
             format!("VLAN {} is not within 1 to {MAX_VLAN}", shown(&id))
         }
-        Some(Err(text)) => format!("\"{}\" is no number of a VLAN", shown(&text)),
-        None => "the VLAN has no number".to_owned(),
+        Some(Err(text)) => format!("\"{}\" is not a valid VLAN ID", shown(&text)),
+        None => "the VLAN ID is missing or not a number".to_owned(),
     };
     report(found, interface, "vlan.id", Rule::VlanId, message);
 }
@@ -186,7 +186,7 @@ fn mapping(state: &State, interface: &Interface, found: &mut Found) {
     if state.mapped.is_none() || !is_network_card(interface) || is_found {
         return;
     }
-    let message = format!("no MAC address says which network card is {}", shown(name));
+    let message = format!("interface {} has no MAC address in the map", shown(name));
     let finding = match interface.kind {
         _ if is_predictable(name) => {
             let message = format!("{message}: the settings apply only on a machine with a card of that name");
@@ -255,12 +255,13 @@ fn known(
     if by_name.contains_key(name) || state.is_mapped(name) {
         return;
     }
-    let mut message = format!("no interface {} is declared for {}", shown(name), shown(&interface.name));
+    let mut message =
+        format!("{} uses {}, which the document does not declare", shown(&interface.name), shown(name));
     let is_certain = if is_predictable(name) {
-        message.push_str(": only a machine with a network card of that name has it");
+        message.push_str(": it works only on a machine with a network card of that name");
         false
     } else if state.mapped.is_some() {
-        message.push_str(", and no MAC address is given for it");
+        message.push_str(", and the map has no MAC address for it");
         true
     } else {
         // Without a map, nmstate makes an interface of a port, under the name that it is given.

@@ -11,7 +11,7 @@ use crate::network::{HostNetwork, MacAddr, MacInterface};
 pub(super) fn check(host: &HostNetwork, found: &mut Found) {
     let Some(interfaces) = host.interfaces() else { return };
     if interfaces.is_empty() {
-        let message = "no MAC address tells which machine the host is";
+        let message = "the host has no MAC address, so no machine can match it";
         found.push(Draft::error(Rule::NoMacs, MAP, message));
     }
     let mut names = HashSet::new();

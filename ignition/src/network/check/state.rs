@@ -60,9 +60,17 @@ pub(super) struct Claim {
     pub(super) path: String,
 }
 
+/// The address families in which a host gets addresses from the network.
+#[derive(Clone, Copy, Default)]
+pub(super) struct IsDynamic {
+    pub(super) ipv4: bool,
+    pub(super) ipv6: bool,
+}
+
 /// What was found in one host.
 #[derive(Default)]
 pub(super) struct Found {
+    pub(super) is_dynamic: IsDynamic,
     pub(super) findings: Vec<Draft>,
     pub(super) claims: Vec<Claim>,
 }

@@ -28,6 +28,8 @@ pub const MAX_ALIAS_TEXT: usize = 512 << 10;
 /// Most `%TAG` directives. The parser compares each one with all before it, and nmstate and Kubernetes use none.
 const MAX_TAG_DIRECTIVES: usize = 16;
 
+const SECOND_DOCUMENT: &str = "a second document begins";
+
 /// Why a text is refused as YAML.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem} at line {line} column {column}")]
@@ -46,6 +48,11 @@ impl YamlError {
     #[must_use]
     pub fn problem(&self) -> &str {
         &self.problem
+    }
+
+    /// Whether the text has a second document.
+    pub(in crate::network) fn is_second_document(&self) -> bool {
+        self.problem == SECOND_DOCUMENT
     }
 
     /// The line where it is. The first line is 1.
@@ -162,9 +169,7 @@ impl Reader {
 
     fn event(&mut self, event: EventData) -> Result<(), String> {
         match event {
-            EventData::DocumentStart { .. } if self.root.is_some() => {
-                Err("a second document begins".to_owned())
-            }
+            EventData::DocumentStart { .. } if self.root.is_some() => Err(SECOND_DOCUMENT.to_owned()),
             EventData::Alias { anchor } => self.alias(&anchor),
             EventData::Scalar { anchor, tag, value, style, .. } => {
                 let anchor = anchor.map(|name| self.anchor(name));
