@@ -102,8 +102,9 @@ impl HostOrigin {
             None if self.network.is_empty() => path.to_owned(),
             None => format!("{}.{path}", self.network),
         };
-        let line = self.lines.find(&path).map(|line| line + self.skipped);
-        Place { file: self.file.to_string(), line, path }
+        // The line where the document begins tells it from others in the file.
+        let line = self.lines.find(&path).unwrap_or(1).saturating_add(self.skipped);
+        Place { file: self.file.to_string(), line: Some(line), path }
     }
 }
 
@@ -282,7 +283,10 @@ impl Draft {
         match (&self.version, &surroundings.version) {
             (Some(given), _) if is_version(&given.value) => Some(given.value.clone()),
             (Some(given), _) => {
-                findings.error(given.place.clone(), format!("{:?} is no version", given.value));
+                findings.error(
+                    given.place.clone(),
+                    format!("{:?} is not an OpenShift version such as 4.18", given.value),
+                );
                 None
             }
             (None, Some(known)) => Some(known.clone()),

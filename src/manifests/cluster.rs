@@ -7,8 +7,42 @@ use ignition::network::check::{ClusterNetworks, Subnet, Vip};
 use super::Object;
 use crate::discovery::{Findings, Given, Text};
 
+/// The fields of the specification of an `AgentClusterInstall`, and of its network.
+const FIELDS: [&str; 23] = [
+    "apiVIP",
+    "apiVIPs",
+    "clusterDeploymentRef",
+    "clusterMetadata",
+    "compute",
+    "controlPlane",
+    "diskEncryption",
+    "external",
+    "holdInstallation",
+    "ignitionEndpoint",
+    "imageSetRef",
+    "ingressVIP",
+    "ingressVIPs",
+    "loadBalancer",
+    "manifestsConfigMapRef",
+    "manifestsConfigMapRefs",
+    "mastersSchedulable",
+    "mirrorRegistryRef",
+    "networking",
+    "platformType",
+    "provisionRequirements",
+    "proxy",
+    "sshPublicKey",
+];
+const NETWORKING_FIELDS: [&str; 5] =
+    ["clusterNetwork", "machineNetwork", "networkType", "serviceNetwork", "userManagedNetworking"];
+
 /// Reads the virtual addresses and the machine networks.
 pub(super) fn networks(install: &Object, findings: &mut Findings) -> ClusterNetworks {
+    let is_sound = install.has_fields("spec", &FIELDS, findings)
+        && install.has_fields("spec.networking", &NETWORKING_FIELDS, findings);
+    if !is_sound {
+        return ClusterNetworks::default();
+    }
     let mut vips = Vec::new();
     for (what, list, single) in
         [("API", "spec.apiVIPs", "spec.apiVIP"), ("ingress", "spec.ingressVIPs", "spec.ingressVIP")]
@@ -38,9 +72,19 @@ fn machine_networks(install: &Object, findings: &mut Findings) -> Vec<Subnet> {
     let mut networks = Vec::new();
     for (index, entry) in list.iter().enumerate() {
         let path = format!("{PATH}[{index}]");
+        if !install.are_fields((&path, entry), &["cidr"], findings) {
+            continue;
+        }
         let Ok(Some(cidr)) = install.text_in((&path, entry), "cidr", findings) else { continue };
         match Subnet::parse(cidr) {
-            Some(network) => networks.push(network),
+            Some(network) => {
+                if network.trunc() != network {
+                    let message =
+                        format!("{cidr:?} has bits beyond its prefix; the network is {}", network.trunc());
+                    findings.warning(install.at(&format!("{path}.cidr")), message);
+                }
+                networks.push(network);
+            }
             None => {
                 let message = format!("{cidr:?} is not a network such as 192.0.2.0/24");
                 findings.error(install.at(&format!("{path}.cidr")), message);

@@ -1,19 +1,15 @@
 //! From an `InfraEnv` and what it refers to, to the draft of an infra-env.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
 use ignition::discovery::kernel_arguments::Operation;
 use ignition::discovery::{InfraEnvId, TimeSources};
 use ignition::network::check::ClusterNetworks;
-use ignition::network::{HostNetwork, MacInterface};
 use ignition::report::Severity;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use super::nmstate_config::host;
 use super::reference::{Wanted, there_are_two};
-use super::selector::Selector;
-use super::{Loose, Manifests, Object, cluster};
+use super::{Loose, Manifests, Object, cluster, selection};
 use crate::discovery::{Draft, Findings, Given, Host, Place, Text, reason};
 
 /// What the specification of an infra-env may have.
@@ -39,13 +35,6 @@ const FIELDS: [&str; 19] = [
     // What some generators of manifests write, and nobody reads.
     "agentLabelSelector",
 ];
-
-/// The selector of the `NMStateConfig`s.
-const SELECTOR: &str = "spec.nmStateConfigLabelSelector";
-
-/// What the specification of a host's network may have.
-const NETWORK_FIELDS: [&str; 2] = ["config", "interfaces"];
-const INTERFACE_FIELDS: [&str; 2] = ["macAddress", "name"];
 
 const PROXY_FIELDS: [&str; 3] = ["httpProxy", "httpsProxy", "noProxy"];
 const KERNEL_ARGUMENT_FIELDS: [&str; 2] = ["operation", "value"];
@@ -96,7 +85,7 @@ impl Manifests {
 fn to_choose(found: &[&Object]) -> String {
     let name = |it: &&Object| format!("{}/{} ({})", it.namespace(), it.name(), it.at("metadata.name").line());
     let names: Vec<String> = found.iter().map(name).collect();
-    format!("one InfraEnv has to be chosen: {}", names.join(", "))
+    format!("there are several InfraEnvs; choose one with --infra-env: {}", names.join(", "))
 }
 
 /// Reads one infra-env.
@@ -252,16 +241,11 @@ impl<'a> Reader<'a> {
         manifests.find(wanted, &cluster.at("spec.clusterInstallRef"), findings)
     }
 
-    /// The virtual addresses and machine networks of the cluster. What is wrong with them changes no image.
+    /// The virtual addresses and machine networks of the cluster.
     fn cluster(&mut self) -> ClusterNetworks {
         // A reference that leads nowhere is reported where the version is looked up.
         let Some(install) = self.install(&mut Findings::default()) else { return ClusterNetworks::default() };
-        let mut findings = Findings::default();
-        let networks = cluster::networks(install, &mut findings);
-        for finding in findings.as_slice() {
-            self.findings.warning(finding.place.clone(), finding.message.clone());
-        }
-        networks
+        cluster::networks(install, &mut self.findings)
     }
 
     /// The version of the cluster's release, or where it would be if it told it.
@@ -324,135 +308,8 @@ impl<'a> Reader<'a> {
     }
 
     fn hosts(&mut self) -> Vec<Host> {
-        let selector = match self.object.get(SELECTOR).map(Selector::parse) {
-            None => Selector::default(),
-            Some(Ok(selector)) => selector,
-            Some(Err((path, reason))) => {
-                let path = if path.is_empty() { SELECTOR.to_owned() } else { format!("{SELECTOR}.{path}") };
-                self.findings.error(self.object.at(&path), reason);
-                return Vec::new();
-            }
-        };
-        let (near, far): (Vec<&Object>, Vec<&Object>) =
-            self.manifests.of_kind("NMStateConfig").partition(|object| are_near(self.object, object));
-        let is_selected = |object: &&Object| selector.selects_some(&object.labels());
-        let (chosen, others): (Vec<&Object>, Vec<&Object>) = near.into_iter().partition(is_selected);
-        let others = others.into_iter().filter(|object| !self.is_of_another(object)).collect();
-        // Those in the namespace of another infra-env belong to that one.
-        let taken: BTreeSet<&str> = self.manifests.of_kind("InfraEnv").map(Object::namespace).collect();
-        let far = far.into_iter().filter(|object| !taken.contains(object.namespace())).collect();
-        Selection { selector, is_empty: chosen.is_empty(), others, far }
-            .report(self.object, &mut self.findings);
+        let chosen = selection::select(self.manifests, self.object, &mut self.findings);
         chosen.into_iter().filter_map(|object| host(object, &mut self.findings)).collect()
-    }
-
-    /// Whether another infra-env selects an `NMStateConfig`.
-    fn is_of_another(&self, config: &Object) -> bool {
-        let others = self.manifests.of_kind("InfraEnv").filter(|other| !std::ptr::eq(*other, self.object));
-        others.filter(|other| are_near(other, config)).any(|other| {
-            let selector = other.get(SELECTOR).and_then(|value| Selector::parse(value).ok());
-            selector.is_some_and(|selector| selector.selects_some(&config.labels()))
-        })
-    }
-}
-
-/// Whether two objects are in one namespace. An object without a namespace is in all of them.
-fn are_near(one: &Object, other: &Object) -> bool {
-    one.namespace() == other.namespace() || one.namespace().is_empty() || other.namespace().is_empty()
-}
-
-/// What an infra-env selects among the `NMStateConfig`s that no other infra-env has.
-struct Selection<'a> {
-    selector: Selector,
-    /// Whether nothing is selected.
-    is_empty: bool,
-    /// Those in the namespace that are not selected.
-    others: Vec<&'a Object>,
-    /// Those in another namespace.
-    far: Vec<&'a Object>,
-}
-
-impl Selection<'_> {
-    /// Reports what is left out. Hosts without their networks are worth no image.
-    fn report(&self, infra_env: &Object, findings: &mut Findings) {
-        let selector = infra_env.at(SELECTOR);
-        if let (true, Some(first)) = (self.is_empty, self.others.first().or(self.far.first())) {
-            let what =
-                if self.selector.is_empty() { "is empty and selects nothing" } else { "matches nothing" };
-            let message = format!("{what}: {first}, for one, has {}", labels(first));
-            findings.error(selector, message);
-        } else if self.is_empty && !self.selector.is_empty() {
-            findings.warning(selector, "matches no NMStateConfig: the hosts use DHCP");
-        }
-        for object in self.others.iter().filter(|_| !self.is_empty) {
-            let place = object.at("metadata.labels");
-            let message = format!("the InfraEnv does not select {}: it is left out", labels(object));
-            if self.selector.has_key_of(&object.labels()) {
-                findings.error(place, message);
-            } else {
-                findings.warning(place, message);
-            }
-        }
-        for object in self.far.iter().filter(|object| self.selector.selects_some(&object.labels())) {
-            let namespace = infra_env.namespace();
-            let message =
-                format!("the InfraEnv selects its labels, but is in namespace {namespace:?}: it is left out");
-            findings.error(object.at("metadata.namespace"), message);
-        }
-    }
-}
-
-/// The labels of an object, for a message.
-fn labels(object: &Object) -> String {
-    let labels: Vec<String> = object.labels().iter().map(|(key, value)| format!("{key}={value}")).collect();
-    if labels.is_empty() { "no labels".to_owned() } else { labels.join(", ") }
-}
-
-/// The network of a machine. The document is the JSON of what the manifest has, with its keys in order: what an API server
-/// makes of it.
-pub(super) fn host(object: &Object, findings: &mut Findings) -> Option<Host> {
-    if !object.has_fields("spec", &NETWORK_FIELDS, findings) {
-        return None;
-    }
-    let Some(config) = object.get("spec.config") else {
-        findings.error(object.at("spec.config"), format!("the {object} has no network"));
-        return None;
-    };
-    let interfaces = object.list("spec.interfaces", findings)?;
-    if interfaces.is_empty() {
-        findings.error(object.at("spec.interfaces"), format!("the {object} names no interface"));
-        return None;
-    }
-    let mut map = Vec::new();
-    for (index, interface) in interfaces.iter().enumerate() {
-        let path = format!("spec.interfaces[{index}]");
-        if !object.are_fields((&path, interface), &INTERFACE_FIELDS, findings) {
-            return None;
-        }
-        let mut text = |key: &str| object.text_in((&path, interface), key, findings).ok();
-        let (name, mac) = (text("name")?, text("macAddress")?);
-        let (Some(name), Some(mac)) = (name, mac) else {
-            findings.error(object.at(&path), "needs a name and a macAddress");
-            return None;
-        };
-        map.push(MacInterface { logical_nic_name: name.to_owned(), mac_address: mac.to_owned() });
-    }
-    let document = sorted(config.clone()).to_string();
-    let origin = Arc::new(object.origin("spec.config", "spec.interfaces"));
-    let network = HostNetwork::new(document, map).named(object.name());
-    Some(Host { name: object.name().to_owned(), network, origin: Some(origin) })
-}
-
-/// The same with the keys of all objects in order.
-fn sorted(value: Value) -> Value {
-    match value {
-        Value::Array(items) => items.into_iter().map(sorted).collect(),
-        Value::Object(map) => {
-            let mut fields: Vec<(String, Value)> = map.into_iter().collect();
-            fields.sort_by(|(one, _), (other, _)| one.cmp(other));
-            Value::Object(fields.into_iter().map(|(key, value)| (key, sorted(value))).collect())
-        }
-        other => other,
     }
 }
 

@@ -1,59 +1,100 @@
-//! The hosts of a file: nmstate documents, `NMStateConfig` manifests, or a list as the API has it.
+//! The hosts of files: nmstate documents, `NMStateConfig` manifests, or lists as the API has them.
 
 use std::sync::Arc;
 
+use ignition::network::check::ClusterNetworks;
 use ignition::network::yaml::Lines;
 use ignition::network::{HostNetwork, InputError, is_host_list};
 
-use super::draft::host;
+use super::cluster;
+use super::nmstate_config::host_as_written;
 use super::object::Object;
 use super::read::{ReadError, documents, parse};
 use crate::discovery::{Findings, Host, HostOrigin, Place};
 
-/// Reads the hosts of a file. Each YAML document is the nmstate of one host or a manifest; manifests of other kinds than
-/// `NMStateConfig` are left out. A list has the shape of the inventory API's `static_network_config`.
-///
-/// Hosts are named after their manifest, or after the file: with the index in a list (`hosts.json[3]`), or with the line
-/// where the document begins if there are several (`hosts.yaml:12`).
-///
-/// # Errors
-///
-/// Returns an error if the file is not text, or a list of something else or of too many hosts.
-pub fn read_hosts(file: &str, bytes: &[u8]) -> Result<(Vec<Host>, Findings), InputError> {
-    let text = std::str::from_utf8(bytes).map_err(|_| InputError::NotText { file: file.to_owned() })?;
-    if is_host_list(text) {
-        let hosts = ignition::network::read_hosts(file, bytes)?.into_iter().map(plain);
-        return Ok((hosts.collect(), Findings::default()));
+/// The hosts of some files, which may have manifests of other kinds too.
+#[derive(Debug, Default)]
+pub struct HostFiles {
+    /// The hosts, in the order of the files.
+    pub hosts: Vec<Host>,
+    /// What is wrong with the manifests.
+    pub findings: Findings,
+    /// Manifests of other kinds than `NMStateConfig`.
+    others: Vec<Object>,
+    /// The files that have manifests but no host.
+    without_hosts: Vec<String>,
+}
+
+impl HostFiles {
+    /// Adds the hosts of a file. Each YAML document is the nmstate of one host or a manifest. A list has the shape of the
+    /// inventory API's `static_network_config`.
+    ///
+    /// Hosts are named after their manifest, or after the file: with the index in a list (`hosts.json[3]`), or with the
+    /// line where the document begins if there are several (`hosts.yaml:12`).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file is not text, or a list of anything but hosts or of too many hosts.
+    pub fn add(&mut self, file: &str, bytes: &[u8]) -> Result<(), InputError> {
+        let Some(text) = std::str::from_utf8(bytes).ok().filter(|text| !is_host_list(text)) else {
+            self.hosts.extend(ignition::network::read_hosts(file, bytes)?.into_iter().map(plain));
+            return Ok(());
+        };
+        let name: Arc<str> = file.into();
+        let parts: Vec<_> = documents(text).filter(|(_, document)| has_content(document)).collect();
+        let (hosts_before, errors_before) = (self.hosts.len(), self.findings.as_slice().len());
+        for part in &parts {
+            self.add_part(&name, *part, parts.len());
+        }
+        if parts.is_empty() {
+            self.hosts.push(plain(HostNetwork::without_macs(text).named(file)));
+        } else if (self.hosts.len(), self.findings.as_slice().len()) == (hosts_before, errors_before) {
+            self.without_hosts.push(file.to_owned());
+        }
+        Ok(())
     }
-    let name: Arc<str> = file.into();
-    let parts: Vec<(usize, &str)> = documents(text).filter(|(_, document)| has_content(document)).collect();
-    let (mut hosts, mut findings) = (Vec::new(), Findings::default());
-    for (skipped, document) in &parts {
-        let value = match parse(&name, *skipped, document) {
+
+    /// Adds one of the documents of a file.
+    fn add_part(&mut self, file: &Arc<str>, (skipped, document): (usize, &str), count: usize) {
+        let value = match parse(file, skipped, document) {
             Ok(value) => Some(value),
             // The checks of a host count lines from the beginning of its document.
-            Err(ReadError::Malformed { place, reason }) if parts.len() > 1 || *skipped > 0 => {
-                findings.error(place, reason);
-                continue;
+            Err(ReadError::Malformed { place, reason }) if count > 1 || skipped > 0 => {
+                return self.findings.error(place, reason);
             }
             Err(_) => None,
         };
-        if let Some(value) = value.filter(|value| value.get("kind").is_some()) {
-            let objects = Object::all(&name, (*skipped, document), value, &mut findings);
-            let configs = objects.iter().filter(|object| object.kind() == "NMStateConfig");
-            hosts.extend(configs.filter_map(|object| host(object, &mut findings)));
-        } else {
+        let Some(value) = value.filter(|value| value.get("kind").is_some()) else {
             let begin = format!("{file}:{}", skipped.saturating_add(1));
-            let label = if parts.len() == 1 { file } else { begin.as_str() };
-            hosts.push(part((&name, label), *skipped, document));
+            let label = if count == 1 { file } else { begin.as_str() };
+            return self.hosts.push(part((file, label), skipped, document));
+        };
+        for object in Object::all(file, (skipped, document), value, &mut self.findings) {
+            if object.kind() == "NMStateConfig" {
+                self.hosts.extend(host_as_written(&object, &mut self.findings));
+            } else {
+                self.others.push(object);
+            }
         }
     }
-    if parts.is_empty() {
-        hosts.push(plain(HostNetwork::without_macs(text).named(file)));
-    } else if hosts.is_empty() && !findings.is_fatal() {
-        findings.error(Place::of(file), "has no NMStateConfig");
+
+    /// Returns the networks of the cluster whose `AgentClusterInstall` is in the files, and nothing if there are several.
+    pub fn cluster(&mut self) -> ClusterNetworks {
+        let mut installs = self.others.iter().filter(|object| object.kind() == "AgentClusterInstall");
+        match (installs.next(), installs.next()) {
+            (Some(install), None) => cluster::networks(install, &mut self.findings),
+            _ => ClusterNetworks::default(),
+        }
     }
-    Ok((hosts, findings))
+
+    /// Reports the files without hosts, if no file has any.
+    pub fn require_hosts(&mut self) {
+        if self.hosts.is_empty() {
+            for file in &self.without_hosts {
+                self.findings.error(Place::of(file.as_str()), "has no NMStateConfig");
+            }
+        }
+    }
 }
 
 /// Whether a document has more than comments, directives and marks.

@@ -8,12 +8,15 @@
 mod cluster;
 mod draft;
 mod hosts;
+mod nmstate_config;
 mod object;
 mod read;
 mod reference;
+mod selection;
 mod selector;
+mod written;
 
-pub use hosts::read_hosts;
+pub use hosts::HostFiles;
 pub use object::Object;
 pub use read::ReadError;
 

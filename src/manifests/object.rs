@@ -102,6 +102,12 @@ impl Object {
         Place { file: self.document.file.to_string(), line: Some(line), path: full }
     }
 
+    /// The lines of the document from the one where a value is.
+    pub(super) fn lines_from(&self, path: &str) -> Option<impl Iterator<Item = &str>> {
+        let line = self.document.lines().find(&self.full(path))?;
+        Some(self.document.text.lines().skip(line.saturating_sub(1)))
+    }
+
     fn full(&self, path: &str) -> String {
         match (self.prefix.as_str(), path) {
             ("", path) => path.to_owned(),
@@ -150,7 +156,9 @@ impl Object {
             return false;
         };
         for key in map.keys().filter(|key| !known.contains(&key.as_str())) {
-            findings.warning(self.at(&format!("{path}.{key}")), "there is no such field");
+            let similar = known.iter().find(|known| known.eq_ignore_ascii_case(key));
+            let hint = similar.map(|known| format!("; did you mean {known}?")).unwrap_or_default();
+            findings.warning(self.at(&format!("{path}.{key}")), format!("there is no such field{hint}"));
         }
         true
     }

@@ -1,6 +1,7 @@
 //! Label selectors.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde_json::Value;
 
@@ -60,26 +61,49 @@ impl Selector {
         !self.is_empty() && self.selects(labels)
     }
 
-    /// Whether labels have another value for a key of which it wants certain values.
+    /// Whether labels have a key for which it wants certain values.
     pub(super) fn has_key_of(&self, labels: &BTreeMap<&str, &str>) -> bool {
-        let wants = |value: &str, test: &Test| match test {
-            Test::In(values) => !values.iter().any(|it| it == value),
-            _ => false,
-        };
-        self.0.iter().any(|it| labels.get(it.key.as_str()).is_some_and(|value| wants(value, &it.test)))
+        self.0.iter().any(|it| matches!(it.test, Test::In(_)) && labels.contains_key(it.key.as_str()))
+    }
+
+    /// The requirements that do not hold for an object of these labels, if the object has a value that it wants.
+    pub(super) fn unmet_besides_match(&self, labels: &BTreeMap<&str, &str>) -> Option<String> {
+        let (met, unmet): (Vec<_>, Vec<_>) = self.0.iter().partition(|it| it.is_met(labels));
+        let has_match = met.iter().any(|it| matches!(it.test, Test::In(_)));
+        let unmet: Vec<String> = unmet.iter().map(ToString::to_string).collect();
+        (has_match && !unmet.is_empty()).then(|| unmet.join(" and "))
     }
 
     /// Whether all requirements hold for an object of these labels.
     fn selects(&self, labels: &BTreeMap<&str, &str>) -> bool {
-        self.0.iter().all(|Requirement { key, test }| {
-            let value = labels.get(key.as_str());
-            match test {
-                Test::In(values) => value.is_some_and(|value| values.iter().any(|it| it == value)),
-                Test::NotIn(values) => !value.is_some_and(|value| values.iter().any(|it| it == value)),
-                Test::Exists => value.is_some(),
-                Test::DoesNotExist => value.is_none(),
-            }
-        })
+        self.0.iter().all(|it| it.is_met(labels))
+    }
+}
+
+impl Requirement {
+    fn is_met(&self, labels: &BTreeMap<&str, &str>) -> bool {
+        let value = labels.get(self.key.as_str());
+        match &self.test {
+            Test::In(values) => value.is_some_and(|value| values.iter().any(|it| it == value)),
+            Test::NotIn(values) => !value.is_some_and(|value| values.iter().any(|it| it == value)),
+            Test::Exists => value.is_some(),
+            Test::DoesNotExist => value.is_none(),
+        }
+    }
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, test } = self;
+        match test {
+            Test::In(values) => match values.as_slice() {
+                [value] => write!(f, "{key}={value}"),
+                values => write!(f, "{key} in ({})", values.join(", ")),
+            },
+            Test::NotIn(values) => write!(f, "{key} not in ({})", values.join(", ")),
+            Test::Exists => write!(f, "a label {key}"),
+            Test::DoesNotExist => write!(f, "no label {key}"),
+        }
     }
 }
 

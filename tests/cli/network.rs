@@ -54,8 +54,7 @@ fn good_hosts_pass() {
 #[test]
 fn findings_decide_the_exit_code() {
     let scratch = scratch();
-    let warning =
-        "warned.yaml:4: interfaces[0].vlan.id: warning: VLAN 0 is none: its packets carry a priority only\n";
+    let warning = "warned.yaml:4: interfaces[0].vlan.id: warning: VLAN 0 is not a VLAN: it only marks the priority of packets\n";
     let expected = format!("{warning}1 host, 0 errors, 1 warning\n");
     assert_eq!(outcome(&scratch, "network check warned.yaml"), (0, expected.clone(), String::new()));
     assert_eq!(outcome(&scratch, "network check --strict warned.yaml"), (1, expected, String::new()));
@@ -118,6 +117,73 @@ fn manifests_and_documents_of_one_file_are_checked() {
     assert_eq!(scratch.kindling("network check one.yaml").printed(), "1 host, 0 errors, 0 warnings\n");
 }
 
+/// The manifests of a cluster with an API VIP and a machine network.
+const CLUSTER: &str = "kind: AgentClusterInstall\nmetadata: {name: site}\nspec:\n  apiVIP: 192.0.2.10\n  networking:\n    \
+                       machineNetwork:\n    - cidr: 192.0.2.0/24\n";
+
+#[test]
+fn manifests_of_other_kinds_beside_hosts_are_not_errors() {
+    let scratch = Scratch::new();
+    scratch.write("host.yaml", manifest("node-0", "52:54:00:aa:bb:01", "192.0.2.11"));
+    scratch.write("cluster.yaml", CLUSTER);
+    scratch.write("secret.yaml", SECRET);
+    let text = scratch.kindling("network check --strict cluster.yaml host.yaml secret.yaml").printed();
+    assert_eq!(text, "1 host, 0 errors, 0 warnings\n");
+    scratch.kindling("network keyfiles cluster.yaml host.yaml").printed();
+    let none = "cluster.yaml: error: has no NMStateConfig\nsecret.yaml: error: has no NMStateConfig\n0 hosts, 2 errors, 0 \
+                warnings\n";
+    assert_eq!(
+        outcome(&scratch, "network check cluster.yaml secret.yaml"),
+        (1, none.to_owned(), String::new())
+    );
+}
+
+#[test]
+fn hosts_are_compared_with_the_cluster_among_the_files() {
+    let scratch = Scratch::new();
+    scratch.write("cluster.yaml", CLUSTER);
+    let host = |name: &str, mac: &str, address: &str| {
+        scratch.write(&format!("{name}.yaml"), manifest(name, mac, address));
+    };
+    host("node-0", "52:54:00:aa:bb:01", "192.0.2.10");
+    host("node-1", "52:54:00:aa:bb:02", "198.51.100.7");
+    let (code, text, _) = outcome(&scratch, "network check node-0.yaml node-1.yaml cluster.yaml");
+    assert_eq!(code, 1);
+    let path = "spec.config.interfaces[0].ipv4.address[0].ip:";
+    assert_eq!(
+        text,
+        format!(
+            "node-0.yaml:17: {path} error: 192.0.2.10 is the API VIP in cluster.yaml:4 too\nnode-1.yaml:17: {path} warning: the \
+             host has no static address in the machine network 192.0.2.0/24\n2 hosts, 1 error, 1 warning\n"
+        )
+    );
+    // Of two clusters, it is not known which one the hosts are meant for.
+    scratch.write("second.yaml", CLUSTER.replace("name: site", "name: other"));
+    scratch.kindling("network check --strict node-0.yaml cluster.yaml second.yaml").printed();
+}
+
+#[test]
+fn findings_without_a_line_have_that_of_their_document() {
+    let scratch = Scratch::new();
+    scratch.write("hosts.yaml", format!("{GOOD}---\n# empty\ncolour: 1\n---\nhello\n"));
+    let (_, text, _) = outcome(&scratch, "network check hosts.yaml");
+    let places: Vec<&str> = text.lines().filter_map(|line| line.split(": ").next()).collect();
+    assert_eq!(places[..places.len() - 1], ["hosts.yaml:10", "hosts.yaml:13"], "{text}");
+}
+
+/// The page shows a list of hosts that can be pasted.
+#[test]
+fn example_of_the_documentation_can_be_checked() {
+    let page = include_str!("../../docs/network.md");
+    let example = page.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let scratch = Scratch::new();
+    scratch.write("hosts.json", example);
+    assert_eq!(
+        scratch.kindling("network check --strict hosts.json").printed(),
+        "1 host, 0 errors, 0 warnings\n"
+    );
+}
+
 #[test]
 fn keyfiles_of_manifests_are_printed_under_their_names() {
     let scratch = Scratch::new();
@@ -129,7 +195,7 @@ fn keyfiles_of_manifests_are_printed_under_their_names() {
     assert_eq!((code, text.as_str()), (1, ""));
     assert_eq!(
         errors,
-        "wrong.yaml:3: spec.config: error: the NMStateConfig node-0 has no network\n\
+        "wrong.yaml:3: spec.config: error: NMStateConfig node-0 has no spec.config\n\
          Error: a manifest cannot be used: nothing was written\n"
     );
 }
@@ -210,5 +276,7 @@ fn wrong_usage_is_refused() {
     scratch.kindling("network keyfiles good.yaml --json -o x").usage("cannot be used with");
     scratch.kindling("network check - -").failure("stdin can be read only once");
     scratch.kindling("network check gone.yaml").failure("opening gone.yaml");
-    scratch.kindling("network check numbers.json").failure("not of hosts");
+    scratch
+        .kindling("network check numbers.json")
+        .failure("numbers.json:1: [0]: is not a host with network_yaml and mac_interface_map");
 }

@@ -48,7 +48,7 @@ const CASES: &[Case] = &[
         file: "infraenv.yaml",
         from: "infraenv: rack4",
         to: "infraenv: rack-4",
-        said: "manifests/infraenv.yaml:13: spec.nmStateConfigLabelSelector: error: matches nothing: NMStateConfig rack4/master-0, for one, has infraenv=rack4",
+        said: "manifests/infraenv.yaml:13: spec.nmStateConfigLabelSelector: error: selects no NMStateConfig; for example, rack4/master-0 has infraenv=rack4",
     },
     Case {
         site: "bonded",
@@ -90,7 +90,7 @@ const CASES: &[Case] = &[
         file: "nmstate.yaml",
         from: "52:54:00:04:00:01",
         to: "52:54:00:04:00:zz",
-        said: "manifests/nmstate.yaml:11: spec.interfaces[0].macAddress: error: \"52:54:00:04:00:zz\" is no MAC address",
+        said: "manifests/nmstate.yaml:11: spec.interfaces[0].macAddress: error: \"52:54:00:04:00:zz\" is not a MAC address such as",
     },
     Case {
         site: "bonded",
@@ -256,7 +256,7 @@ fn one_infra_env_has_to_be_chosen() {
     scratch.write("manifests/other.yaml", other);
     let output = create(&scratch, &["--full", "full.iso"]);
     output.failure(
-        "manifests/other.yaml:4: metadata.name: error: one InfraEnv has to be chosen: cellar/cellar \
+        "manifests/other.yaml:4: metadata.name: error: there are several InfraEnvs; choose one with --infra-env: cellar/cellar \
          (manifests/infraenv.yaml:4), cellar/attic (manifests/other.yaml:4)\n",
     );
     create(&scratch, &["--full", "a.iso", "--infra-env", "attic"]).success();
@@ -317,7 +317,7 @@ fn versions_that_nobody_tells_have_to_be_given() {
          --openshift-version or spec.osImageVersion\n",
     );
     create(&scratch, &["--full", "full.iso", "--openshift-version", "later"])
-        .failure("--openshift-version: error: \"later\" is no version");
+        .failure("--openshift-version: error: \"later\" is not an OpenShift version such as 4.18");
     create(&scratch, &["--full", "full.iso", "--openshift-version", "4.20"]).success();
     let rhcos = crate::recipe().operating_system(OperatingSystem::Rhcos).version("416.94.202410010000-0");
     scratch.write("base.iso", rhcos.build());

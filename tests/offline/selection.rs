@@ -36,15 +36,15 @@ const SELECTOR: &str = "manifests/infraenv.yaml:13: spec.nmStateConfigLabelSelec
 fn rejects_selector_that_matches_none_of_the_configs() {
     let one = |what: &str| {
         format!(
-            "{SELECTOR}: error: {what}: NMStateConfig rack4/master-0, for one, has infraenv=rack4\nError: 1 error: nothing was written\n"
+            "{SELECTOR}: error: {what}; for example, rack4/master-0 has infraenv=rack4\nError: 1 error: nothing was written\n"
         )
     };
     let site = scratch("bonded");
     change(&site, "infraenv.yaml", "infraenv: rack4", "infraenv: rack-4");
-    refused(&site, &[], &one("matches nothing"));
+    refused(&site, &[], &one("selects no NMStateConfig"));
     let site = scratch("bonded");
     change(&site, "infraenv.yaml", "    matchLabels:\n      infraenv: rack4\n", "    matchLabels: {}\n");
-    refused(&site, &[], &one("is empty and selects nothing"));
+    refused(&site, &[], &one("is empty, so it selects no NMStateConfig"));
     let site = scratch("bonded");
     change(
         &site,
@@ -52,7 +52,7 @@ fn rejects_selector_that_matches_none_of_the_configs() {
         "  nmStateConfigLabelSelector:\n    matchLabels:\n      infraenv: rack4\n",
         "",
     );
-    refused(&site, &[], &one("is empty and selects nothing").replace("yaml:13", "yaml:6"));
+    refused(&site, &[], &one("is missing, so it selects no NMStateConfig").replace("yaml:13", "yaml:6"));
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn rejects_config_whose_label_has_another_value() {
     refused(
         &site,
         &[],
-        "manifests/nmstate.yaml:6: metadata.labels: error: the InfraEnv does not select infraenv=rack-4: it is left out\n\
+        "manifests/nmstate.yaml:6: metadata.labels: error: the InfraEnv's selector does not match infraenv=rack-4, so this host is left out\n\
          Error: 1 error: nothing was written\n",
     );
 }
@@ -71,14 +71,14 @@ fn rejects_config_whose_label_has_another_value() {
 fn config_without_the_label_is_a_warning() {
     let site = scratch("bonded");
     change(&site, "nmstate.yaml", "    infraenv: rack4", "    rack: \"4\"");
-    let warning = "manifests/nmstate.yaml:6: metadata.labels: warning: the InfraEnv does not select rack=4: it is left out\n";
+    let warning = "manifests/nmstate.yaml:6: metadata.labels: warning: the InfraEnv's selector does not match rack=4, so this host is left out\n";
     let (stderr, summary) = created(&site, &[]);
     assert_eq!(stderr, warning);
     assert!(summary.contains("Static networks:   master-1, master-2\n"));
     refused(
         &site,
         &["--strict"],
-        &format!("{warning}Error: 0 errors, 1 warning with --strict: nothing was written\n"),
+        &format!("{warning}Error: 1 warning, which --strict makes an error: nothing was written\n"),
     );
 }
 
@@ -103,23 +103,72 @@ fn rejects_selected_configs_in_another_namespace() {
     site.write("manifests/nmstate.yaml", text.replacen("namespace: rack4", "namespace: rack5", 1));
     let far = |line: usize| {
         format!(
-            "manifests/nmstate.yaml:{line}: metadata.namespace: error: the InfraEnv selects its labels, but is in namespace \
-             \"rack4\": it is left out\n"
+            "manifests/nmstate.yaml:{line}: metadata.namespace: error: the InfraEnv selects these labels, but only in its own \
+             namespace \"rack4\", so this host is left out\n"
         )
     };
     refused(&site, &[], &format!("{}Error: 1 error: nothing was written\n", far(5)));
     site.write("manifests/nmstate.yaml", text.replace("namespace: rack4", "namespace: rack5"));
-    let none = format!(
-        "{SELECTOR}: error: matches nothing: NMStateConfig rack5/master-0, for one, has infraenv=rack4\n"
-    );
     let all = [far(5), far(60), far(115)].concat();
-    refused(&site, &[], &format!("{none}{all}Error: 4 errors: nothing was written\n"));
+    refused(&site, &[], &format!("{all}Error: 3 errors: nothing was written\n"));
     // They belong to the infra-env of that namespace.
     let other = String::from_utf8(site.read("manifests/infraenv.yaml")).unwrap();
     let other = other.replace("name: rack4\n  namespace: rack4", "name: rack5\n  namespace: rack5");
     site.write("manifests/other.yaml", other);
     let (stderr, _) = created(&site, &["--infra-env", "rack4"]);
     assert_eq!(stderr, format!("{SELECTOR}: warning: matches no NMStateConfig: the hosts use DHCP\n"));
+}
+
+#[test]
+fn rejects_selected_config_in_the_namespace_of_another_infra_env() {
+    let site = scratch("bonded");
+    let text = String::from_utf8(site.read("manifests/nmstate.yaml")).unwrap();
+    site.write("manifests/nmstate.yaml", text.replacen("infraenv: rack4", "infraenv: rack7", 1));
+    let other = String::from_utf8(site.read("manifests/infraenv.yaml")).unwrap();
+    let other = other.replacen("name: rack4\n  namespace: rack4", "name: rack7\n  namespace: rack7", 1);
+    site.write("manifests/other.yaml", other.replace("infraenv: rack4", "infraenv: rack7"));
+    let secret = String::from_utf8(site.read("manifests/pull-secret.yaml")).unwrap();
+    site.write("manifests/other-secret.yaml", secret.replace("rack4", "rack7"));
+    refused(
+        &site,
+        &["--infra-env", "rack7"],
+        "manifests/nmstate.yaml:5: metadata.namespace: error: the InfraEnv selects these labels, but only in its own \
+         namespace \"rack7\", so this host is left out\n\
+         Error: 1 error: nothing was written\n",
+    );
+    refused(
+        &site,
+        &["--infra-env", "rack4"],
+        "manifests/nmstate.yaml:6: metadata.labels: error: the InfraEnv's selector does not match infraenv=rack7, so this \
+         host is left out\n\
+         Error: 1 error: nothing was written\n",
+    );
+}
+
+#[test]
+fn rejects_config_that_meets_only_a_part_of_the_selector() {
+    let site = scratch("bonded");
+    let expression = "    matchExpressions:\n    - {key: role, operator: Exists}\n    matchLabels:\n";
+    change(&site, "infraenv.yaml", "    matchLabels:\n", expression);
+    refused(
+        &site,
+        &[],
+        &format!(
+            "{SELECTOR}: error: selects no NMStateConfig; for example, rack4/master-0 has infraenv=rack4, but the selector \
+             also requires a label role\n\
+             Error: 1 error: nothing was written\n"
+        ),
+    );
+    let text = String::from_utf8(site.read("manifests/nmstate.yaml")).unwrap();
+    let with_role = text.replace("    infraenv: rack4\n", "    infraenv: rack4\n    role: master\n");
+    site.write("manifests/nmstate.yaml", with_role.replacen("    role: master\n", "", 1));
+    refused(
+        &site,
+        &[],
+        "manifests/nmstate.yaml:6: metadata.labels: error: the InfraEnv's selector also requires a label role, so this host \
+         with infraenv=rack4 is left out\n\
+         Error: 1 error: nothing was written\n",
+    );
 }
 
 /// The site with the networks of its cluster.
@@ -178,12 +227,12 @@ fn hosts_outside_the_machine_networks_are_a_warning() {
     let site = machine("[{cidr: 10.9.0.0/24}, {cidr: 2001:db8::/64}]");
     let warnings = [36, 91, 146].map(warning).concat();
     assert_eq!(created(&site, &[]).0, warnings);
-    let end = "Error: 0 errors, 3 warnings with --strict: nothing was written\n";
+    let end = "Error: 3 warnings, which --strict makes errors: nothing was written\n";
     refused(&site, &["--strict"], &format!("{warnings}{end}"));
 }
 
 #[test]
-fn malformed_networks_of_a_cluster_are_warnings() {
+fn rejects_malformed_networks_of_a_cluster() {
     let site = with_networks("  apiVIPs: [10.4.100.300]\n");
     change(
         &site,
@@ -191,10 +240,52 @@ fn malformed_networks_of_a_cluster_are_warnings() {
         "    clusterNetwork:",
         "    machineNetwork: [{cidr: 10.4.0.0/33}]\n    clusterNetwork:",
     );
+    refused(
+        &site,
+        &[],
+        "manifests/cluster.yaml:30: spec.apiVIPs[0]: error: \"10.4.100.300\" is not an IP address\n\
+         manifests/cluster.yaml:32: spec.networking.machineNetwork[0].cidr: error: \"10.4.0.0/33\" is not a network such as \
+         192.0.2.0/24\n\
+         Error: 2 errors: nothing was written\n",
+    );
+}
+
+#[test]
+fn rejects_networks_of_a_cluster_of_the_wrong_type() {
+    for (networks, said) in [
+        ("  apiVIPs: 10.4.100.5\n", "30: spec.apiVIPs: error: has to be a list of strings"),
+        ("  ingressVIP: [10.4.100.5]\n", "30: spec.ingressVIP: error: has to be a string"),
+    ] {
+        let end = "Error: 1 error: nothing was written\n";
+        refused(&with_networks(networks), &[], &format!("manifests/cluster.yaml:{said}\n{end}"));
+    }
+    for (list, said) in [
+        ("[10.4.100.0/24]", "machineNetwork[0]: error: has to be an object"),
+        ("10.4.100.0/24", "machineNetwork: error: has to be a list"),
+        ("[{cidr: [10.4.100.0/24]}]", "machineNetwork[0].cidr: error: has to be a string"),
+    ] {
+        let site = scratch("bonded");
+        let section = format!("  networking:\n    machineNetwork: {list}\n");
+        change(&site, "cluster.yaml", "  networking:\n", &section);
+        let place = "manifests/cluster.yaml:31: spec.networking.";
+        refused(&site, &[], &format!("{place}{said}\nError: 1 error: nothing was written\n"));
+    }
+}
+
+#[test]
+fn unknown_fields_and_host_bits_of_a_cluster_are_warnings() {
+    let site = with_networks("  apiVip: 10.4.100.10\n");
+    change(
+        &site,
+        "cluster.yaml",
+        "    clusterNetwork:",
+        "    machineNetwork: [{cidr: 10.4.100.5/24, mask: 24}]\n    clusterNetwork:",
+    );
     assert_eq!(
         created(&site, &[]).0,
-        "manifests/cluster.yaml:30: spec.apiVIPs[0]: warning: \"10.4.100.300\" is not an IP address\n\
-         manifests/cluster.yaml:32: spec.networking.machineNetwork[0].cidr: warning: \"10.4.0.0/33\" is not a network such as \
-         192.0.2.0/24\n"
+        "manifests/cluster.yaml:30: spec.apiVip: warning: there is no such field; did you mean apiVIP?\n\
+         manifests/cluster.yaml:32: spec.networking.machineNetwork[0].mask: warning: there is no such field\n\
+         manifests/cluster.yaml:32: spec.networking.machineNetwork[0].cidr: warning: \"10.4.100.5/24\" has bits beyond its \
+         prefix; the network is 10.4.100.0/24\n"
     );
 }

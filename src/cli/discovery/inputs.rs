@@ -10,7 +10,7 @@ use ignition::discovery::{CertificateBundle, CertificateCheck, HttpUrl, ImageRef
 use crate::cli::input;
 use crate::discovery::{Draft, Findings, Given, Host, Place, Text};
 use crate::inventory::Settings;
-use crate::manifests::{Manifests, read_hosts};
+use crate::manifests::{HostFiles, Manifests};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Service")]
@@ -178,13 +178,12 @@ impl InfraEnvOptions {
     }
 
     fn hosts(&self) -> Result<(Vec<Host>, Findings)> {
-        let (mut hosts, mut findings) = (Vec::new(), Findings::default());
+        let mut files = HostFiles::default();
         for text in input::Text::read_all(&self.network)? {
-            let (more, found) = read_hosts(&text.name, &text.bytes)?;
-            hosts.extend(more);
-            findings.append(found);
+            files.add(&text.name, &text.bytes)?;
         }
-        Ok((hosts, findings))
+        files.require_hosts();
+        Ok((files.hosts, files.findings))
     }
 }
 

@@ -79,13 +79,16 @@ impl SourceOptions {
     /// Prints the findings, and returns the error that ends the command.
     fn refused(&self, findings: &Findings) -> anyhow::Error {
         eprint!("{findings}");
-        let errors = count(findings.count(Severity::Error), "error");
-        let counts = match findings.count(Severity::Warning) {
-            0 => errors,
-            _ if !self.strict => errors,
-            warnings => format!("{errors}, {} with --strict", count(warnings, "warning")),
+        let errors = findings.count(Severity::Error);
+        let warnings = if self.strict { findings.count(Severity::Warning) } else { 0 };
+        let strictly = match warnings {
+            0 => String::new(),
+            1 => "1 warning, which --strict makes an error".to_owned(),
+            _ => format!("{warnings} warnings, which --strict makes errors"),
         };
-        anyhow::anyhow!("{counts}: nothing was written")
+        let parts = [if errors > 0 { count(errors, "error") } else { String::new() }, strictly];
+        let counts: Vec<&str> = parts.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
+        anyhow::anyhow!("{}: nothing was written", counts.join(", "))
     }
 }
 

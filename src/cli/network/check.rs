@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use ignition::network::check::{Finding, Rule, check};
+use ignition::network::check::{Finding, Rule, check_for};
 use ignition::network::{HostNetwork, KeyfileCache};
 use ignition::report::Severity;
 use serde::Serialize;
@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::read;
 use crate::cli::output::{print_bytes, print_json};
 use crate::discovery::{self, Host, Place};
+use crate::manifests::HostFiles;
 
 const EXIT_CODES: &str = "Exit code: 0 no errors (with --strict, no warnings either), 1 errors, or a file cannot be \
     read, 2 wrong usage.";
@@ -77,9 +78,11 @@ impl fmt::Display for Located {
 
 impl Check {
     pub(super) fn run(self) -> Result<ExitCode> {
-        let (hosts, manifests) = read(&self.files)?;
+        let mut files = read(&self.files)?;
+        let cluster = files.cluster();
+        let HostFiles { hosts, findings: manifests, .. } = files;
         let networks: Vec<HostNetwork> = hosts.iter().map(|host| host.network.clone()).collect();
-        let report = check(&networks, &KeyfileCache::default());
+        let report = check_for(&networks, &cluster, &KeyfileCache::default());
         let of_manifests = manifests.as_slice().iter().map(Located::of_manifest);
         let of_hosts = report.findings().iter().filter_map(|finding| Located::of_host(&hosts, finding));
         let findings: Vec<Located> = of_manifests.chain(of_hosts).collect();

@@ -12,6 +12,7 @@ use super::read;
 use crate::cli::created::{print_paths, write_private};
 use crate::cli::output::{print_bytes, print_json};
 use crate::discovery;
+use crate::manifests::HostFiles;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Keyfiles {
@@ -45,7 +46,7 @@ struct File {
 impl Keyfiles {
     /// Nothing is written before all hosts have their keyfiles.
     pub(super) fn run(self) -> Result<ExitCode> {
-        let (hosts, findings) = read(&self.files)?;
+        let HostFiles { hosts, findings, .. } = read(&self.files)?;
         eprint!("{findings}");
         anyhow::ensure!(!findings.is_fatal(), "a manifest cannot be used: nothing was written");
         let hosts = hosts.iter().map(translate).collect::<Result<Vec<Host>>>()?;

@@ -10,8 +10,7 @@ use clap::Subcommand;
 use ignition::network::MAX_HOSTS;
 
 use crate::cli::input::Text;
-use crate::discovery::{Findings, Host};
-use crate::manifests::read_hosts;
+use crate::manifests::HostFiles;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -39,14 +38,14 @@ impl Command {
     }
 }
 
-/// The hosts of all files, in their order, and what is wrong with their manifests.
-fn read(paths: &[String]) -> Result<(Vec<Host>, Findings)> {
-    let (mut hosts, mut findings) = (Vec::new(), Findings::default());
+/// The hosts of all files, in their order.
+fn read(paths: &[String]) -> Result<HostFiles> {
+    let mut files = HostFiles::default();
     for text in Text::read_all(paths)? {
-        let (more, found) = read_hosts(&text.name, &text.bytes)?;
-        hosts.extend(more);
-        findings.append(found);
+        files.add(&text.name, &text.bytes)?;
     }
-    anyhow::ensure!(hosts.len() <= MAX_HOSTS, "{} hosts; at most {MAX_HOSTS} are accepted", hosts.len());
-    Ok((hosts, findings))
+    files.require_hosts();
+    let count = files.hosts.len();
+    anyhow::ensure!(count <= MAX_HOSTS, "{count} hosts; at most {MAX_HOSTS} are accepted");
+    Ok(files)
 }

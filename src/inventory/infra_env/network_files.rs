@@ -2,17 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use ignition::network::check::interfaces;
+use ignition::network::check::{DeclaredInterface, interfaces};
+use ignition::network::{InputError, yaml};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::model::MacInterface;
 use crate::api_error::ApiError;
-use crate::discovery::{Finding, Findings, Host, Place};
+use crate::discovery::{Finding, Host, Place};
 use crate::inventory::request::request_bodies;
 use crate::inventory::{Inventory, in_background};
-use crate::manifests::read_hosts;
+use crate::manifests::HostFiles;
 
 /// Files with the networks of hosts.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
@@ -78,29 +79,54 @@ impl Inventory {
 }
 
 fn read(files: &[NetworkFile]) -> NetworkFileHosts {
-    let (mut hosts, mut findings) = (Vec::new(), Findings::default());
+    let (mut read, mut indexes) = (HostFiles::default(), Vec::new());
     for (index, file) in files.iter().enumerate() {
-        match read_hosts(&file.name, file.text.as_bytes()) {
-            Ok((found, more)) => {
-                hosts.extend(found.into_iter().map(|found| host(index, found)));
-                findings.append(more);
-            }
-            Err(error) => findings.error(Place::of(file.name.as_str()), error.to_string()),
+        if let Err(InputError { file, line, path, reason }) = read.add(&file.name, file.text.as_bytes()) {
+            read.findings.error(Place { file, line, path }, reason);
+        }
+        indexes.resize(read.hosts.len(), index);
+    }
+    read.require_hosts();
+    let HostFiles { hosts, mut findings, .. } = read;
+    let mut readable = Vec::new();
+    for (index, found) in indexes.into_iter().zip(hosts) {
+        match fault(&found) {
+            Some((place, message)) => findings.error(place, message),
+            None => readable.push(host(index, found)),
         }
     }
-    NetworkFileHosts { hosts, findings: findings.as_slice().to_vec() }
+    NetworkFileHosts { hosts: readable, findings: findings.as_slice().to_vec() }
+}
+
+/// Why the document of a host cannot be one.
+fn fault(host: &Host) -> Option<(Place, String)> {
+    let place = host.place();
+    match yaml::read(host.network.document()) {
+        Ok(Value::Object(_)) => None,
+        Ok(Value::Null) => Some((place, "has no hosts".to_owned())),
+        Ok(_) => {
+            let message = "is not an nmstate document, an NMStateConfig or a list of hosts";
+            Some((place, message.to_owned()))
+        }
+        Err(error) => {
+            let line = place.line.unwrap_or(1).saturating_add(error.line()).saturating_sub(1);
+            Some((Place { line: Some(line), ..place }, format!("is not valid YAML: {}", error.problem())))
+        }
+    }
 }
 
 fn host(file: usize, Host { name, network, .. }: Host) -> NetworkFileHost {
     let declared = interfaces(&network);
-    let map = match network.interfaces() {
-        Some(map) => map.iter().map(|it| (it.logical_nic_name.clone(), it.mac_address.clone())).collect(),
-        None => declared
-            .iter()
-            .filter(|interface| interface.is_network_card)
-            .map(|interface| (interface.name.clone(), interface.mac_address.clone().unwrap_or_default()))
-            .collect::<Vec<_>>(),
+    let given = network.interfaces().unwrap_or_default();
+    let is_missing = |interface: &&DeclaredInterface| {
+        interface.is_network_card && !given.iter().any(|it| it.logical_nic_name == interface.name)
     };
+    let missing = declared.iter().filter(is_missing);
+    let map: Vec<(String, String)> = given
+        .iter()
+        .map(|it| (it.logical_nic_name.clone(), it.mac_address.clone()))
+        .chain(missing.map(|it| (it.name.clone(), it.mac_address.clone().unwrap_or_default())))
+        .collect();
     let entry = |(logical_nic_name, mac_address)| MacInterface { logical_nic_name, mac_address };
     NetworkFileHost {
         file,
@@ -111,7 +137,8 @@ fn host(file: usize, Host { name, network, .. }: Host) -> NetworkFileHost {
     }
 }
 
-/// The document of a manifest is JSON in one line. With line breaks, people can read and change it.
+/// The document of a manifest is JSON in one line if it could not be cut out of the file. With line breaks, people can read
+/// and change it.
 fn readable(document: &str) -> String {
     let value = Some(document).filter(|text| text.starts_with('{') && !text.contains('\n'));
     let value = value.and_then(|text| serde_json::from_str::<Value>(text).ok());

@@ -206,15 +206,69 @@ fn network_files_are_read_as_hosts() {
             json!([
                 {
                     "severity": "error", "file": "site.yaml", "line": 6, "path": "spec.config",
-                    "message": "the NMStateConfig node-1 has no network",
+                    "message": "NMStateConfig node-1 has no spec.config",
                 },
                 {
-                    "severity": "error", "file": "list.json",
-                    "message": "list.json is a list, but not of hosts with network_yaml and mac_interface_map",
+                    "severity": "error", "file": "list.json", "line": 1, "path": "[0]",
+                    "message": "is not a host with network_yaml and mac_interface_map",
                 },
             ])
         );
         assert_eq!(service.get("/v2/infra-envs").await.expect(200), json!([]), "nothing is stored");
+    });
+}
+
+/// What is found in one network file.
+async fn network_file(service: &Service, name: &str, text: &str) -> Value {
+    let files = json!({"files": [{"name": name, "text": text}]});
+    service.post("/v2/network-files", &files).await.expect(200)
+}
+
+#[test]
+fn network_files_without_hosts_give_findings() {
+    on_each_database(async |service| {
+        let yaml = "is not valid YAML: did not find expected ',' or ']' while parsing a flow sequence";
+        let kind = "is not an nmstate document, an NMStateConfig or a list of hosts";
+        for (text, line, path, message) in [
+            ("- name: [eth0\n", 2, None, yaml),
+            ("interfaces:\n- name: [eth0\n", 3, None, yaml),
+            ("hello\n", 1, None, kind),
+            ("", 0, None, "has no hosts"),
+            ("# nothing\n---\n", 0, None, "has no hosts"),
+            ("[{\"network_yaml\": 3}]", 1, Some("[0].network_yaml"), "has to be a string"),
+            ("kind: Secret\n", 0, None, "has no NMStateConfig"),
+        ] {
+            let found = network_file(service, "a.yaml", text).await;
+            let mut finding = json!({"severity": "error", "file": "a.yaml", "message": message});
+            if line > 0 {
+                finding["line"] = line.into();
+            }
+            if let Some(path) = path {
+                finding["path"] = path.into();
+            }
+            assert_eq!(found, json!({"hosts": [], "findings": [finding]}), "{text:?}");
+        }
+    });
+}
+
+#[test]
+fn network_files_keep_the_text_of_manifests_and_have_a_row_for_each_card() {
+    on_each_database(async |service| {
+        let config = "# NICs\ninterfaces:\n- name: eth0\n  type: ethernet\n  mtu: 0x5dc\n- {name: eth1, type: ethernet}\n";
+        let manifest = format!(
+            "kind: NMStateConfig\nmetadata: {{name: node-0}}\nspec:\n  config:\n    {}\n  interfaces: [{{name: eth0, \
+             macAddress: '52:54:00:00:00:01'}}]\n",
+            config.trim_end().replace('\n', "\n    ")
+        );
+        let map = json!([
+            {"mac_address": "52:54:00:00:00:01", "logical_nic_name": "eth0"},
+            {"mac_address": "", "logical_nic_name": "eth1"},
+        ]);
+        let host = &network_file(service, "a.yaml", &manifest).await["hosts"][0];
+        assert_eq!((&host["network_yaml"], &host["mac_interface_map"]), (&json!(config), &map));
+        let list = json!([{"network_yaml": config, "mac_interface_map": [map[0]]}]).to_string();
+        let host = &network_file(service, "a.json", &list).await["hosts"][0];
+        assert_eq!((&host["network_yaml"], &host["mac_interface_map"]), (&json!(config), &map));
     });
 }
 

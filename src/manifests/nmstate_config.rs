@@ -1,0 +1,71 @@
+//! The network of a host, from its `NMStateConfig`.
+
+use std::sync::Arc;
+
+use ignition::network::{HostNetwork, MacInterface};
+use serde_json::Value;
+
+use super::Object;
+use crate::discovery::{Findings, Host};
+
+const FIELDS: [&str; 2] = ["config", "interfaces"];
+const INTERFACE_FIELDS: [&str; 2] = ["macAddress", "name"];
+
+/// Reads a host as [`host`] does, with the document as the user wrote it if it can be cut out of the manifest.
+pub(super) fn host_as_written(object: &Object, findings: &mut Findings) -> Option<Host> {
+    let host = host(object, findings)?;
+    let Some(text) = object.written("spec.config") else { return Some(host) };
+    Some(Host { network: host.network.with_document(text), ..host })
+}
+
+/// The network of a machine. The document is the JSON of what the manifest has, with its keys in order: what an API server
+/// makes of it.
+pub(super) fn host(object: &Object, findings: &mut Findings) -> Option<Host> {
+    if !object.has_fields("spec", &FIELDS, findings) {
+        return None;
+    }
+    let Some(config) = object.get("spec.config") else {
+        findings
+            .error(object.at("spec.config"), format!("NMStateConfig {} has no spec.config", object.name()));
+        return None;
+    };
+    let interfaces = object.list("spec.interfaces", findings)?;
+    if interfaces.is_empty() {
+        findings.error(
+            object.at("spec.interfaces"),
+            format!("NMStateConfig {} has no interfaces", object.name()),
+        );
+        return None;
+    }
+    let mut map = Vec::new();
+    for (index, interface) in interfaces.iter().enumerate() {
+        let path = format!("spec.interfaces[{index}]");
+        if !object.are_fields((&path, interface), &INTERFACE_FIELDS, findings) {
+            return None;
+        }
+        let mut text = |key: &str| object.text_in((&path, interface), key, findings).ok();
+        let (name, mac) = (text("name")?, text("macAddress")?);
+        let (Some(name), Some(mac)) = (name, mac) else {
+            findings.error(object.at(&path), "needs a name and a macAddress");
+            return None;
+        };
+        map.push(MacInterface { logical_nic_name: name.to_owned(), mac_address: mac.to_owned() });
+    }
+    let document = sorted(config.clone()).to_string();
+    let origin = Arc::new(object.origin("spec.config", "spec.interfaces"));
+    let network = HostNetwork::new(document, map).named(object.name());
+    Some(Host { name: object.name().to_owned(), network, origin: Some(origin) })
+}
+
+/// The same with the keys of all objects in order.
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Array(items) => items.into_iter().map(sorted).collect(),
+        Value::Object(map) => {
+            let mut fields: Vec<(String, Value)> = map.into_iter().collect();
+            fields.sort_by(|(one, _), (other, _)| one.cmp(other));
+            Value::Object(fields.into_iter().map(|(key, value)| (key, sorted(value))).collect())
+        }
+        other => other,
+    }
+}
