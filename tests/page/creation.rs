@@ -194,7 +194,8 @@ fn rejects_map_with_an_interface_that_the_document_does_not_declare() {
         assert_eq!(
             told.split('\n').collect::<Vec<_>>().join(" "),
             "Nothing was created: the static networks have errors. error the document has no interface eth7 Host 2: hosts.json, \
-             mac_interface_map[0].logical_nic_name Go there"
+             mac_interface_map[0].logical_nic_name Go there error eth0 has no MAC address Host 2: hosts.json, \
+             mac_interface_map[1].mac_address Go there"
         );
         assert_eq!(service.infra_envs().await.len(), 0);
     });
@@ -213,9 +214,76 @@ fn faults_of_uploaded_files_are_shown() {
         let told = browser.find("#creation-problem").await.text().await;
         assert_eq!(
             told.split('\n').collect::<Vec<_>>().join(" "),
-            "Not everything in the files can be used. error the NMStateConfig a has no network site.yaml, line 3, spec.config"
+            "Not everything in the files can be used. error NMStateConfig a has no spec.config site.yaml, line 3, spec.config \
+             Remove site.yaml"
         );
         assert_eq!(browser.all(".machine").await.len(), 1);
+        // Nothing is created without what was left out.
+        browser.create().await;
+        browser.until("return document.activeElement.id === 'creation-problem'").await;
+        let told = browser.find("#creation-problem").await.text().await;
+        assert!(told.starts_with("Nothing was created: some network files cannot be used."), "{told}");
+        assert!(told.contains("NMStateConfig a has no spec.config"), "{told}");
+        assert_eq!(service.infra_envs().await.len(), 0);
+        // A file of the same name replaces the rejected one with its host.
+        browser.upload_for("site.yaml", NMSTATE, "Host 1: site.yaml").await;
+        browser.until("return document.getElementById('creation-problem').hidden").await;
+        assert_eq!(browser.all(".machine").await.len(), 1);
+        browser.press("52:54:00:00:00:01").await;
+        browser.create().await;
+        browser.until("return document.getElementById('news').textContent === 'rack-12 was created.'").await;
+        let made = &service.infra_envs().await[0];
+        let networks: Value = serde_json::from_str(made["static_network_config"].as_str().unwrap()).unwrap();
+        assert_eq!(networks[0]["network_yaml"], NMSTATE);
+    });
+}
+
+#[test]
+fn rejected_files_can_be_removed() {
+    run(async {
+        let Some(browser) = Browser::start().await else { return };
+        let service = Service::start().await;
+        browser.begin_infra_env(&service, "rack-12").await;
+        for (name, text) in
+            [("broken.yaml", "- name: [eth0\n"), ("hello.yaml", "hello\n"), ("empty.yaml", "")]
+        {
+            let path = browser.file(name, text);
+            browser.all("#nmstate").await[0].enter(path.to_str().unwrap()).await;
+            let told =
+                format!("return document.getElementById('creation-problem').innerText.includes('{name}')");
+            browser.until(&told).await;
+        }
+        browser.create().await;
+        for name in ["broken.yaml", "hello.yaml", "empty.yaml"] {
+            let buttons = browser.all("#creation-problem button").await;
+            assert_eq!(buttons[0].text().await, format!("Remove {name}"));
+            buttons[0].click().await;
+        }
+        browser.until("return document.getElementById('creation-problem').hidden").await;
+        assert_eq!(service.infra_envs().await.len(), 0);
+        browser.create().await;
+        browser.until("return document.getElementById('news').textContent === 'rack-12 was created.'").await;
+        assert_eq!(service.infra_envs().await[0]["static_network_config"], Value::Null);
+        assert_eq!(browser.complaints().await, [""; 0]);
+    });
+}
+
+/// A card that only the document has gets a row for its MAC address.
+#[test]
+fn cards_without_a_mac_address_get_a_row() {
+    run(async {
+        let Some(browser) = Browser::start().await else { return };
+        let service = Service::start().await;
+        browser.begin_infra_env(&service, "rack-12").await;
+        let second = "- {name: eth1, type: ethernet, state: up}\n";
+        let list = json!([{
+            "network_yaml": format!("interfaces:\n- {{name: eth0, type: ethernet, state: up}}\n{second}"),
+            "mac_interface_map": [{"mac_address": "52:54:00:00:00:01", "logical_nic_name": "eth0"}],
+        }]);
+        browser.upload("hosts.json", &list.to_string()).await;
+        assert_eq!(browser.find("#news").await.property("textContent").await, "hosts.json: 1 host in total.");
+        let rows = "return [...document.querySelectorAll('.machine input')].map((it) => it.value)";
+        assert_eq!(browser.script(rows).await, json!(["52:54:00:00:00:01", "eth0", "", "eth1"]));
     });
 }
 

@@ -74,20 +74,20 @@ fn a_live_image_that_cannot_be_had_says_why() {
         browser.go(&service.url("/")).await;
         browser.find("#live-images .badge.failed").await;
         let told = browser.find("#live-images").await.text().await;
-        assert!(told.contains(&gone.to_string()) && told.contains("Tried again at"), "{told}");
+        assert!(told.contains(&gone.to_string()) && told.contains(". Next attempt at"), "{told}");
         browser.find("#health .badge.waiting").await;
         assert_eq!(
             browser.find("#health").await.text().await,
-            "waiting 1 of 1 base images failed to download."
+            "waiting 1 of 1 base images is not available."
         );
         let made = service.infra_env("early").await;
         browser.go(&service.url(&format!("/?open#{}", made["id"].as_str().unwrap()))).await;
         browser
-            .until("return document.querySelector('[data-slot=waiting]')?.textContent.includes('failed to download')")
+            .until("return document.querySelector('[data-slot=waiting]')?.textContent.includes('is not available')")
             .await;
         assert_eq!(
             browser.find("[data-slot=waiting]").await.text().await,
-            "The base image failed to download: see Base images below. The service tries again, and downloads wait for it."
+            "The base image is not available: see Base images below. The service tries again, and downloads wait for it."
         );
     });
 }

@@ -7,13 +7,13 @@ import { hasFailed } from "./live-images.js";
 const USES = {
   "full.iso": "With the root file system",
   "minimal.iso": "Fetches the root file system",
-  "script.ipxe": "For iPXE: boots what is below",
+  "script.ipxe": "For iPXE: boots the files below",
   initrd: "With config and networks",
   rootfs: "Root file system",
 };
 
 const WAITING = "The base image is not ready yet. Sizes appear once it is, and downloads wait for it.";
-const FAILED = "The base image failed to download: see Base images below. The service tries again, and downloads wait for it.";
+const FAILED = "The base image is not available: see Base images below. The service tries again, and downloads wait for it.";
 
 /** Severities of findings, the worst first, and the nouns for their number. */
 const SEVERITIES = [["error", "error"], ["warning", "warning"], ["info", "note"]];
@@ -218,7 +218,7 @@ function ofMachine({ severity, message, host, path, line }, machines) {
   const machine = machines[host];
   const addresses = addressesOf(machine).join(", ");
   const text = line === null ? undefined : machine?.network_yaml.split("\n")[line - 1]?.trim();
-  const place = [`Machine ${host + 1}`, addresses && ` (${addresses})`, line === null ? "" : `, line ${line}`, path && `, ${path}`];
+  const place = [`Host ${host + 1}`, addresses && ` (${addresses})`, line === null ? "" : `, line ${line}`, path && `, ${path}`];
   return finding(severity, message, place.join(""), text);
 }
 

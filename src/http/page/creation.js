@@ -24,6 +24,8 @@ const ABOUT = {
 };
 
 const form = byId("creation");
+/** The errors of uploaded files, by the names of the files. Nothing is created until these are replaced or removed. */
+const rejected = new Map();
 /** The live images that there can be infra-envs for. */
 let osImages = [];
 
@@ -58,6 +60,7 @@ function fold() {
   form.reset();
   byId("arguments").replaceChildren();
   byId("machines").replaceChildren();
+  rejected.clear();
   showRefusal(null);
   byId("new").setAttribute("aria-expanded", "false");
   byId("new").focus();
@@ -102,9 +105,10 @@ function addMachines(networks) {
   return first;
 }
 
-function addMachine({ file, network_yaml = "", mac_interface_map = [{}] }) {
+function addMachine({ file, title, network_yaml = "", mac_interface_map = [{}] }) {
   const [machine, slots] = fromTemplate("machine");
   machine.dataset.file = file ?? "";
+  machine.dataset.title = title ?? "";
   machine.querySelector("textarea").value = network_yaml;
   const addMac = (map) => addRow("mac", slots.macs, slots.add, map);
   byId("machines").append(machine);
@@ -122,8 +126,8 @@ const machines = () => [...byId("machines").children];
 
 function countMachines() {
   machines().forEach((machine, index) => {
-    const file = machine.dataset.file;
-    machine.querySelector("legend").textContent = `Host ${index + 1}${file ? `: ${file}` : ""}`;
+    const title = machine.dataset.title;
+    machine.querySelector("legend").textContent = `Host ${index + 1}${title ? `: ${title}` : ""}`;
   });
 }
 
@@ -135,14 +139,31 @@ async function readFiles({ target }) {
   try {
     const texts = await Promise.all(files.map((file) => file.text()));
     const { hosts, findings } = await api.readNetworkFiles(files.map(({ name }, index) => ({ name, text: texts[index] })));
+    const names = files.map((file) => file.name);
+    names.filter((name) => rejected.has(name)).forEach(removeFile);
     // The number of a host in a list is that of the form.
-    const first = addMachines(hosts.map((host) => ({ ...host, file: host.name.replace(/\[\d+\]$/, "") })));
+    const first = addMachines(hosts.map((host) => ({ ...host, file: names[host.file], title: withoutIndex(host.name) })));
+    for (const name of names) {
+      const errors = findings.filter(({ severity, file }) => severity === "error" && withoutIndex(file) === name);
+      if (errors.length) rejected.set(name, errors);
+    }
     emptyField(first)?.focus();
-    if (findings.length) showFileFindings(findings);
-    tell(`${files.map((file) => file.name).join(", ")}: ${machines().length} hosts in all.`);
+    const others = findings.filter(({ severity }) => severity !== "error");
+    if (rejected.size || others.length) showFileFindings("Not everything in the files can be used.", others);
+    const count = machines().length;
+    tell(`${names.join(", ")}: ${count} host${count === 1 ? "" : "s"} in total.`);
   } catch (refusal) {
     showRefusal(refusal);
   }
+}
+
+const withoutIndex = (name) => name.replace(/\[\d+\]$/, "");
+
+/** Removes a file that was uploaded, with its hosts. */
+function removeFile(name) {
+  machines().filter((machine) => machine.dataset.file === name).forEach((machine) => machine.remove());
+  rejected.delete(name);
+  countMachines();
 }
 
 /** Where keys go after an upload: to the first address that is missing, if there is one. */
@@ -151,11 +172,24 @@ function emptyField(machine) {
   return fields.find((field) => !field.value) ?? fields[0];
 }
 
-function showFileFindings(findings) {
+/** Shows what is wrong with uploaded files, with a button that removes each rejected file. */
+function showFileFindings(title, others = []) {
   const place = byId("creation-problem");
-  showProblem(place, "Not everything in the files can be used.");
+  showProblem(place, title);
+  const findings = [...rejected.values(), others].flat();
   place.append(findingList(findings, ({ severity, message, file, line, path }) =>
     finding(severity, message, [file, line ? `line ${line}` : "", path].filter(Boolean).join(", "))));
+  place.append(...[...rejected.keys()].map((name) => {
+    const button = element("button", { type: "button", className: "small" }, `Remove ${name}`);
+    button.addEventListener("click", () => {
+      removeFile(name);
+      if (rejected.size) showFileFindings(title);
+      else showRefusal(null);
+      tell(`${name} was removed.`);
+      byId("nmstate").focus();
+    });
+    return button;
+  }));
 }
 
 /** Refuses maps that do not fit their documents, which the service would accept. Hosts are counted as in the form. */
@@ -173,7 +207,7 @@ async function checkMaps(networks) {
 
 /** What is wrong with a map. Nothing is declared by a document that cannot be read; the service says why. */
 function faultsOf(map, declared) {
-  if (!map.length) return [["", "no MAC address tells which machine the host is"]];
+  if (!map.length) return [["", "the host has no MAC address, so no machine can match it"]];
   return map.flatMap(({ mac_address, logical_nic_name: name }, index) => {
     const isFirst = (key, value) => map.findIndex((entry) => entry[key].toLowerCase() === value.toLowerCase()) === index;
     const faults = [];
@@ -212,6 +246,11 @@ function body() {
 async function create() {
   const button = form.querySelector("button.primary");
   showRefusal(null);
+  if (rejected.size) {
+    showFileFindings("Nothing was created: some network files cannot be used. Replace them, or remove them.");
+    byId("creation-problem").focus();
+    return;
+  }
   button.disabled = true;
   try {
     const params = body();

@@ -40,7 +40,7 @@ function overall({ ready, database }) {
   if (database === "failed") return [badge("waiting"), " The database does not answer."];
   if (images.length === 0) return [badge("warning", "no base images")];
   const failed = images.filter(({ state }) => state === "failed").length;
-  const news = failed ? ` ${failed} of ${images.length} base images failed to download.` : "";
+  const news = failed ? ` ${failed} of ${images.length} base images ${failed === 1 ? "is" : "are"} not available.` : "";
   return [badge(ready ? "ready" : "waiting"), news];
 }
 
@@ -64,7 +64,7 @@ function state({ state, name, have, total, len, reason, retry_at }) {
     case "ready":
       return element("span", { className: "hint" }, humanBytes(len));
     case "failed":
-      return element("span", { className: "hint reason" }, `${reason} Tried again at ${new Date(retry_at).toLocaleTimeString()}.`);
+      return element("span", { className: "hint reason" }, `${reason}. Next attempt at ${new Date(retry_at).toLocaleTimeString()}.`);
     default:
       return element("span", { className: "hint" }, "Fetched when somebody asks for it, or when its turn comes.");
   }
