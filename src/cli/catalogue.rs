@@ -1,13 +1,15 @@
 //! Which images and releases there are.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use serde::de::IgnoredAny;
 
 use crate::cli::auth::read_text;
-use crate::images::Catalogue;
+use crate::cli::environment::variable_with;
+use crate::images::{Catalogue, CatalogueError};
 
 /// The largest list that is read from a file. One of every release that ever was has less.
 const MAX_LIST: u64 = 16 << 20;
@@ -48,64 +50,120 @@ pub(in crate::cli) struct CatalogueOptions {
 
 impl OsImagesOptions {
     pub(in crate::cli) fn read(&self) -> Result<Catalogue> {
-        const TEXT: &str = "--os-images (OS_IMAGES)";
-        const FILE: &str = "--os-images-file (KINDLING_OS_IMAGES_FILE)";
-        let images = list((TEXT, self.os_images.as_deref()), (FILE, self.os_images_file.as_deref()))?;
-        Ok(images.as_deref().map(Catalogue::parse).transpose()?.unwrap_or_default())
+        let text = Setting { option: "--os-images", variable: "OS_IMAGES", value: self.os_images.as_deref() };
+        let file = Setting {
+            option: "--os-images-file",
+            variable: "KINDLING_OS_IMAGES_FILE",
+            value: self.os_images_file.as_deref(),
+        };
+        let Some(images) = list(&text, Some(&file))? else { return Ok(Catalogue::default()) };
+        Catalogue::parse(&images.text).map_err(|error| images.rejected("OS_IMAGES", &error))
     }
 }
 
 impl CatalogueOptions {
     pub(in crate::cli) fn read(&self) -> Result<Catalogue> {
-        const TEXT: &str = "--release-images (RELEASE_IMAGES)";
-        const FILE: &str = "--release-images-file (KINDLING_RELEASE_IMAGES_FILE)";
-        const IGNORED: &str = "--ignored-openshift-versions (IGNORED_OPENSHIFT_VERSIONS)";
+        let text = Setting {
+            option: "--release-images",
+            variable: "RELEASE_IMAGES",
+            value: self.release_images.as_deref(),
+        };
+        let file = Setting {
+            option: "--release-images-file",
+            variable: "KINDLING_RELEASE_IMAGES_FILE",
+            value: self.release_images_file.as_deref(),
+        };
+        let ignored = Setting {
+            option: "--ignored-openshift-versions",
+            variable: "IGNORED_OPENSHIFT_VERSIONS",
+            value: self.ignored_openshift_versions.as_deref(),
+        };
         let mut catalogue = self.os_images.read()?;
-        let releases =
-            list((TEXT, self.release_images.as_deref()), (FILE, self.release_images_file.as_deref()))?;
-        if let Some(releases) = releases {
-            catalogue = catalogue.with_release_images(&releases)?;
+        if let Some(releases) = list(&text, Some(&file))? {
+            let with = catalogue.with_release_images(&releases.text);
+            catalogue = with.map_err(|error| releases.rejected("RELEASE_IMAGES", &error))?;
         }
-        if let Some(ignored) = list((IGNORED, self.ignored_openshift_versions.as_deref()), (IGNORED, None))? {
-            catalogue = catalogue.ignoring(&ignored)?;
+        if let Some(versions) = list(&ignored, None)? {
+            let without = catalogue.ignoring(&versions.text);
+            catalogue = without.map_err(|error| versions.rejected("IGNORED_OPENSHIFT_VERSIONS", &error))?;
         }
         Ok(catalogue)
     }
 }
 
-/// The text of a JSON list, which is the value of the first option, or in a file that either option names. The options have
-/// names for messages.
-fn list(
-    (option, text): (&str, Option<&str>),
-    (file_option, file): (&str, Option<&Path>),
-) -> Result<Option<String>> {
-    let (option, path) = match (file, text.map(|text| (text, text.strip_prefix('@')))) {
-        (Some(path), _) => (file_option, path),
-        (None, Some((_, Some(path)))) => (option, Path::new(path)),
-        (None, Some((text, None))) => {
-            check_inline(option, text)?;
-            return Ok(Some(text.to_owned()));
-        }
-        (None, None) => return Ok(None),
-    };
-    let text = read_text(path, MAX_LIST)?;
-    if let Some(error) = list_error(&text) {
-        bail!("{option}: {}: not a JSON list: {error}", path.display());
-    }
-    Ok(Some(text))
+/// The value of an option, which may come from a variable.
+struct Setting<'a, T: ?Sized> {
+    option: &'static str,
+    variable: &'static str,
+    value: Option<&'a T>,
 }
 
-fn check_inline(option: &str, text: &str) -> Result<()> {
+impl<T: AsRef<OsStr> + ?Sized> Setting<'_, T> {
+    /// The name of the variable that the value comes from, else that of the option.
+    fn name(&self) -> String {
+        let value = self.value.map(AsRef::as_ref);
+        variable_with(self.variable, value).unwrap_or_else(|| self.option.to_owned())
+    }
+}
+
+/// A list as text.
+struct List {
+    /// Where it comes from, for messages.
+    source: String,
+    text: String,
+}
+
+impl List {
+    /// The error of a list whose entries are wrong. The catalogue begins its messages with the name of a variable.
+    fn rejected(&self, variable: &str, error: &CatalogueError) -> anyhow::Error {
+        let message = error.to_string();
+        let reason =
+            message.strip_prefix(variable).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(&message);
+        anyhow!("{}: {reason}", self.source)
+    }
+}
+
+/// Reads the JSON list in the value of the first option, or in a file that either option names.
+fn list(option: &Setting<str>, file: Option<&Setting<Path>>) -> Result<Option<List>> {
+    let file = file.and_then(|file| Some((file.name(), file.value?)));
+    let (source, path) = match (file, option.value) {
+        (Some(file), _) => file,
+        (None, Some(text)) => match text.strip_prefix('@') {
+            Some(path) => (option.name(), Path::new(path)),
+            None => {
+                let list = List { source: option.name(), text: text.to_owned() };
+                return check_inline(&list).map(|()| Some(list));
+            }
+        },
+        (None, None) => return Ok(None),
+    };
+    let list = List { source: format!("{source}: {}", path.display()), text: read_text(path, MAX_LIST)? };
+    match list_error(&list.text) {
+        Some(error) => bail!("{}: {error}", list.source),
+        None => Ok(Some(list)),
+    }
+}
+
+fn check_inline(List { source, text }: &List) -> Result<()> {
     let Some(error) = list_error(text) else { return Ok(()) };
     let remedy = if Path::new(text).is_file() {
         format!("to read the file {text}, write @{text}")
     } else {
         "to read a file, write @FILE".to_owned()
     };
-    bail!("{option}: not a JSON list: {error}; {remedy}");
+    bail!("{source}: {error}; {remedy}");
 }
 
 /// Why a text is not a JSON list. The catalogue refuses an empty text.
-fn list_error(text: &str) -> Option<serde_json::Error> {
-    if text.trim().is_empty() { None } else { serde_json::from_str::<Vec<IgnoredAny>>(text).err() }
+fn list_error(text: &str) -> Option<String> {
+    /// Most characters that a message repeats.
+    const MAX_SHOWN: usize = 40;
+    let start = text.trim();
+    let error = serde_json::from_str::<Vec<IgnoredAny>>(text).err().filter(|_| !start.is_empty())?;
+    let short: String = start.chars().take(MAX_SHOWN).collect();
+    let rest = if short.len() < start.len() { "..." } else { "" };
+    Some(match start.starts_with('[') {
+        true => format!("{short:?}{rest} is not valid JSON: {error}"),
+        false => format!("{short:?}{rest} is not a JSON list"),
+    })
 }

@@ -29,6 +29,15 @@ pub(super) fn variable(name: &str) -> Option<OsString> {
     set(&format!("{PREFIX}{name}")).or_else(|| set(name))
 }
 
+/// The variable, under any of its names, that has this value.
+pub(super) fn variable_with(name: &str, value: Option<&OsStr>) -> Option<String> {
+    let others = OTHER_NAMES.iter().filter(|(known, _)| *known == name).map(|(_, other)| *other);
+    let names =
+        [name].into_iter().chain(others).flat_map(|name| [format!("{PREFIX}{name}"), name.to_owned()]);
+    let value = value?;
+    names.into_iter().find(|name| env::var_os(name).is_some_and(|found| found == value))
+}
+
 /// Gives the options of a command, and of all below it, the variables that are set.
 pub(super) fn resolve(command: Command) -> Command {
     command.mut_args(resolve_option).mut_subcommands(resolve)

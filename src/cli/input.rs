@@ -45,6 +45,23 @@ impl Text {
         Ok(Self { name: name.to_owned(), bytes: read(path)? })
     }
 
+    /// Reads as [`Text::read`] does, but returns `None` if the standard input begins with bytes that the caller refuses.
+    /// It gets up to 64 KiB.
+    pub(super) fn read_unless(path: &str, is_refused: impl Fn(&[u8]) -> bool) -> Result<Option<Self>> {
+        const START_LEN: u64 = 64 << 10;
+        if path != STDIN {
+            return Self::read(path).map(Some);
+        }
+        let mut stdin = io::stdin().lock();
+        let mut start = Vec::new();
+        stdin.by_ref().take(START_LEN).read_to_end(&mut start).context("reading stdin")?;
+        if is_refused(&start) {
+            return Ok(None);
+        }
+        let bytes = read_limited(io::Cursor::new(start).chain(stdin), "stdin")?;
+        Ok(Some(Self { name: "stdin".to_owned(), bytes }))
+    }
+
     /// Reads files in their order. The standard input ends once.
     pub(super) fn read_all(paths: &[String]) -> Result<Vec<Self>> {
         anyhow::ensure!(

@@ -24,7 +24,7 @@ pub(super) fn refuse(command: &mut Command, arguments: &[OsString]) -> Result<()
     };
     let original = match original() {
         Some(path) => format!("use the original program, {}", path.display()),
-        None => format!("PATH has no other program of the name {NAME}"),
+        None => format!("no other program named {NAME} was found in PATH"),
     };
     let message = format!("Kindling does not provide `{NAME} {name}`: {original}");
     Err(command.error(ErrorKind::InvalidSubcommand, message))

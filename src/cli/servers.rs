@@ -26,10 +26,10 @@ pub(super) struct ServerOptions {
         value_parser = switch
     )]
     insecure_skip_verify: bool,
-    /// Headers of requests for live images, as a JSON object of texts; they are not logged
+    /// Headers of requests for live images, as a JSON object of strings; they are not logged
     #[arg(long, env = "OS_IMAGES_REQUEST_HEADERS", value_name = "JSON", value_parser = secret)]
     image_request_headers: Option<Secret>,
-    /// Parameters of requests for live images, as a JSON object of texts; they are not logged
+    /// Parameters of requests for live images, as a JSON object of strings; they are not logged
     #[arg(long, env = "OS_IMAGES_REQUEST_QUERY_PARAMS", value_name = "JSON", value_parser = secret)]
     image_request_query: Option<Secret>,
 }
@@ -52,13 +52,13 @@ impl ServerOptions {
     }
 }
 
-/// Texts by name. What is wrong with them is told by its place: the values are credentials.
+/// Strings by name. An error has the place of a mistake but no value: the values are credentials.
 fn texts(name: &str, json: Option<&Secret>) -> Result<BTreeMap<String, String>> {
     let Some(json) = json else { return Ok(BTreeMap::new()) };
     let texts = serde_json::from_str(json.reveal());
     texts.map_err(|error| {
         let (line, column) = (error.line(), error.column());
-        anyhow::anyhow!("{name} is no JSON object of texts: see line {line}, column {column} of it")
+        anyhow::anyhow!("{name} is not a JSON object of strings: line {line}, column {column}")
     })
 }
 
@@ -73,7 +73,10 @@ mod tests {
         assert_eq!(read(r#"{"Authorization": "s3cret"}"#).unwrap()["Authorization"], "s3cret");
         for wrong in [r#"{"a": ["s3cret"]}"#, r#""s3cret""#, r#"{"a": "s3cret""#, r#"{"a": 3}"#] {
             let error = read(wrong).unwrap_err().to_string();
-            assert!(error.starts_with("NAME is no JSON object") && !error.contains("s3cret"), "{error}");
+            assert!(
+                error.starts_with("NAME is not a JSON object of strings: line ") && !error.contains("s3cret"),
+                "{error}"
+            );
         }
     }
 }

@@ -68,7 +68,10 @@ fn commands_that_are_not_provided_say_so_without_the_original_program() {
     for command in COMMANDS {
         let output = run(&scratch, &["one", "two", "three", "four", "original"], command);
         output.usage("");
-        assert_eq!(output.stderr, message(command, "PATH has no other program of the name coreos-installer"));
+        assert_eq!(
+            output.stderr,
+            message(command, "no other program named coreos-installer was found in PATH")
+        );
     }
 }
 

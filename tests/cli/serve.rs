@@ -562,7 +562,8 @@ fn lists_of_images_come_from_files_as_well() {
     Server::start(&scratch, &[("OS_IMAGES", list)], &[]).end();
     Server::start(&scratch, &[("OS_IMAGES", "@images.json")], &[]).end();
     Server::start(&scratch, &[], &["--os-images-file", "images.json"]).end();
-    scratch.kindling("serve --listen 127.0.0.1:0 --os-images-file wrong.json").failure("OS_IMAGES");
+    let output = scratch.kindling("serve --listen 127.0.0.1:0 --os-images-file wrong.json");
+    output.failure("--os-images-file: wrong.json: [0].openshift_version is missing");
     scratch.kindling("serve --os-images [] --os-images-file wrong.json").usage("cannot be used with");
 }
 

@@ -38,7 +38,7 @@ async fn what_is_no_image_is_not_taken_for_one() {
     let page = b"<!DOCTYPE html>\n<html><body>Sign in</body></html>";
     assert_refused(
         Reply::new(200, page),
-        "what came is no ISO image: it begins with \"<!DOCTYPE html> <html>",
+        "the downloaded file is not an ISO image: it begins with \"<!DOCTYPE html> <html>",
     )
     .await;
     assert_refused(Reply::new(200, ""), "no ISO image: it begins with \"\"").await;
@@ -60,7 +60,7 @@ async fn what_is_no_image_is_not_taken_for_one() {
     }
     let place = Place::new();
     let told = refused(&place, move |_, _| Reply::new(200, &without[..])).await;
-    assert!(told.contains("what came is no image that can be used: "), "{told}");
+    assert!(told.contains("the downloaded file is not a usable base image: "), "{told}");
     place.assert_empty();
 }
 

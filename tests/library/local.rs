@@ -35,7 +35,7 @@ async fn what_is_wrong_with_them_is_told_and_they_are_left_alone() {
         ..os_image(path.to_str().unwrap())
     };
     let cases = [
-        (of("1", &bad), "no image that can be used"),
+        (of("1", &bad), "not a usable base image"),
         (with_digest(of("2", &other)), "and the catalogue asks for"),
         (of("3", &missing), "missing.iso failed: No such file"),
         (of("4", elsewhere.path()), "it is no regular file"),

@@ -54,8 +54,17 @@ fn swapped_arguments_are_recognised() {
         let line = format!("discovery {command} --from-plan base.iso --base site.plan");
         refused(&scratch.kindling(&line), &said("--base and --from-plan"));
     }
+    let base = scratch.read("base.iso");
+    let output =
+        scratch.command(["discovery", "apply", "site.plan", "-", "-o", "a.iso"]).stdin(base).output();
+    refused(&output, &said("BASE and PLAN").replace("base.iso", "stdin"));
+    refused(
+        &scratch.kindling("discovery apply site.plan site.plan -o a.iso"),
+        "Error: site.plan: not a base image but a plan file; BASE comes before PLAN\n",
+    );
     assert!(!scratch.has("a.iso"));
-    scratch.kindling("discovery apply base.iso site.plan -o a.iso").success();
+    let plan = scratch.read("site.plan");
+    scratch.command(["discovery", "apply", "base.iso", "-", "-o", "a.iso"]).stdin(plan).output().success();
 }
 
 /// A live image has a gigabyte; a plan file has a few KiB and no reader takes as much.
@@ -121,27 +130,22 @@ fn lists_of_images_that_are_not_json_are_refused() {
     for (options, said) in [
         (
             "--os-images list.json",
-            "--os-images (OS_IMAGES): not a JSON list: expected value at line 1 column 1; to read the file list.json, \
-             write @list.json",
+            "--os-images: \"list.json\" is not a JSON list; to read the file list.json, write @list.json",
         ),
         (
             "--os-images none.json",
-            "--os-images (OS_IMAGES): not a JSON list: expected ident at line 1 column 2; to read a file, write @FILE",
+            "--os-images: \"none.json\" is not a JSON list; to read a file, write @FILE",
         ),
-        (
-            "--os-images {}",
-            "--os-images (OS_IMAGES): not a JSON list: invalid type: map, expected a sequence at line 1 column 0; to \
-             read a file, write @FILE",
-        ),
+        ("--os-images {}", "--os-images: \"{}\" is not a JSON list; to read a file, write @FILE"),
         (
             "--os-images @list.json",
-            "--os-images (OS_IMAGES): list.json: not a JSON list: EOF while parsing a list at line 1 column 1",
+            "--os-images: list.json: \"[\" is not valid JSON: EOF while parsing a list at line 1 column 1",
         ),
         (
             "--os-images-file list.json",
-            "--os-images-file (KINDLING_OS_IMAGES_FILE): list.json: not a JSON list: EOF while parsing a list at line \
-             1 column 1",
+            "--os-images-file: list.json: \"[\" is not valid JSON: EOF while parsing a list at line 1 column 1",
         ),
+        ("--os-images [1]", "--os-images: [0] must be an object"),
     ] {
         let line = format!(
             "discovery create --manifests manifests --service-url {SERVICE} --os-image 4.18 --full a.iso {options}"
@@ -152,17 +156,34 @@ fn lists_of_images_that_are_not_json_are_refused() {
             &format!("Error: {said}\n"),
         );
     }
-    for (option, variable) in [
-        ("--release-images", "RELEASE_IMAGES"),
-        ("--ignored-openshift-versions", "IGNORED_OPENSHIFT_VERSIONS"),
-    ] {
+    for option in ["--release-images", "--ignored-openshift-versions"] {
         let output = scratch.kindling(&format!("serve --listen 127.0.0.1:0 {option} 4.18,4.19"));
-        let said = format!(
-            "Error: {option} ({variable}): not a JSON list: invalid type: floating point `4.18`, expected a sequence at line 1 column 4; to read a file, \
-             write @FILE\n"
-        );
+        let said =
+            format!("Error: {option}: \"4.18,4.19\" is not a JSON list; to read a file, write @FILE\n");
         refused(&output, &said);
     }
+}
+
+#[test]
+fn errors_about_lists_name_the_variable_that_was_used() {
+    let scratch = scratch("disconnected");
+    scratch.write("list.json", "[1]");
+    for (variable, value, said) in [
+        (
+            "RHCOS_VERSIONS",
+            "4.18: x",
+            "RHCOS_VERSIONS: \"4.18: x\" is not a JSON list; to read a file, write @FILE",
+        ),
+        ("MYAPP_OS_IMAGES", "[1]", "MYAPP_OS_IMAGES: [0] must be an object"),
+        ("KINDLING_OS_IMAGES_FILE", "list.json", "KINDLING_OS_IMAGES_FILE: list.json: [0] must be an object"),
+    ] {
+        let output = scratch.command(["serve", "--listen", "127.0.0.1:0"]).env(variable, value).output();
+        refused(&output, &format!("Error: {said}\n"));
+    }
+    let long = format!("[{}", "1, ".repeat(40));
+    let output = scratch.command(["serve", "--listen", "127.0.0.1:0", "--os-images", &long]).output();
+    let start = format!("Error: --os-images: \"[{}\"... is not valid JSON: ", "1, ".repeat(13));
+    assert!(output.stderr.starts_with(&start), "{}", output.stderr);
 }
 
 /// The goldens of the sites hold the text.

@@ -20,7 +20,7 @@ fn planned() -> Scratch {
     for form in ["full", "minimal", "initrd"] {
         let output =
             plan(&scratch, &["--image", form, "--rootfs-url", ROOTFS, "-o", &format!("{form}.plan")]);
-        assert!(output.stderr.contains("only its owner may read it"), "{}", output.stderr);
+        assert!(output.stderr.contains("the file contains secrets (mode 0600)"), "{}", output.stderr);
         output.success();
         let plan = scratch.path(&format!("{form}.plan")).metadata().unwrap();
         assert_eq!(plan.permissions().mode() & 0o777, 0o600);

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use isogen::write::{Access, NewFile};
 use isogen::{BaseImage, Digest};
@@ -41,7 +41,7 @@ impl Apply {
             require_directory("--output", &self.output)?;
         }
         let file = read(&self.plan, "BASE and PLAN")?;
-        let base = BaseImage::open(&self.base)?;
+        let base = BaseImage::open(&self.base).map_err(|error| base_error(&self.base, error))?;
         if is_stream {
             return stream((&file, &self.plan), &base);
         }
@@ -80,6 +80,23 @@ pub(in crate::cli) fn read(path: &str, arguments: &str) -> Result<PlanFile> {
     if BaseImage::open(path).is_ok() {
         bail!("{path}: not a plan file but an ISO image; did you swap {arguments}?");
     }
-    let text = input::Text::read(path)?;
+    let Some(text) = input::Text::read_unless(path, is_iso)? else {
+        bail!("stdin: not a plan file but an ISO image; did you swap {arguments}?");
+    };
     PlanFile::parse(&text.bytes).with_context(|| text.name)
+}
+
+/// Whether bytes are the beginning of an ISO image: its first volume descriptor is in the sector 16.
+fn is_iso(start: &[u8]) -> bool {
+    start.get(0x8001..0x8006) == Some(b"CD001")
+}
+
+/// Says that a base image is a plan file, if it is one.
+fn base_error(path: &str, error: isogen::Error) -> anyhow::Error {
+    let is_plan = input::read(Some(path)).is_ok_and(|bytes| PlanFile::parse(&bytes).is_ok());
+    if is_plan {
+        anyhow!("{path}: not a base image but a plan file; BASE comes before PLAN")
+    } else {
+        error.into()
+    }
 }

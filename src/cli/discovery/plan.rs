@@ -69,10 +69,7 @@ impl PlanCommand {
             let mut writer = file.file();
             writer.write_all(text.as_bytes()).with_context(|| format!("writing {}", path.display()))?;
             file.commit()?;
-            eprintln!(
-                "{}: warning: it holds the config with its secrets: only its owner may read it",
-                path.display()
-            );
+            eprintln!("{}: warning: the file contains secrets (mode 0600)", path.display());
         }
         let layout = strategy.map(|strategy| strategy.to_string());
         let summary = if self.json {

@@ -47,7 +47,7 @@ pub(super) async fn download(slot: &Arc<Slot>, mut part: Part) -> Result<Complet
         }
         let pause = retry.pause(failures);
         let (have, error) = (part.have(), chain(&error));
-        tracing::warn!(image = slot.shelf.name(), url = %slot.location, have, error, ?pause, "a download goes on soon");
+        tracing::warn!(image = slot.shelf.name(), url = %slot.location, have, error, ?pause, "download failed, retrying");
         tokio::time::sleep(pause).await;
     }
 }

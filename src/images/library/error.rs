@@ -137,9 +137,9 @@ pub(super) enum FetchError {
     Truncated { have: u64, total: u64, source: Option<Box<dyn Error + Send + Sync>> },
     #[error("the server sends more than the {total} bytes that it promised")]
     TooLong { total: u64 },
-    #[error("what came is no ISO image: {found}")]
+    #[error("the downloaded file is not an ISO image: {found}")]
     NotAnImage { found: String },
-    #[error("what came is no image that can be used")]
+    #[error("the downloaded file is not a usable base image")]
     Structure { source: isogen::Error },
     #[error("the volume identifier {volume_id:?} is that of no CoreOS live image")]
     VolumeId { volume_id: String },

@@ -242,12 +242,7 @@ impl Slot {
 
     fn fail(&self, error: &FetchError, pause: Duration) {
         let reason = format!("{} from {}: {}", self.shelf.name(), self.location, chain(error));
-        tracing::error!(
-            image = self.shelf.name(),
-            reason,
-            ?pause,
-            "the image is not to be had; it is tried again"
-        );
+        tracing::error!(image = self.shelf.name(), reason, ?pause, "base image unavailable, retrying");
         let retry_at =
             chrono::TimeDelta::from_std(pause).ok().and_then(|pause| Utc::now().checked_add_signed(pause));
         let state = State::Failed { reason, retry_at: retry_at.unwrap_or_default() };
