@@ -161,6 +161,22 @@ dns-resolver: {config: {server: [192.0.2.1, 2001:DB8:0::1]}}
 }
 
 #[test]
+fn numbers_are_repeated_as_they_were_written() {
+    let document = "interfaces:
+- {name: eth0, type: ethernet, state: up, mtu: 0x10, ipv4: {enabled: true, address: [{ip: 192.0.2.1, prefix-length: 0o41}]}}
+- {name: v, type: vlan, state: up, vlan: {id: 0x1388, base-iface: eth0}}
+- {name: w, type: vlan, state: up, vlan: {id: +5000, base-iface: eth0}}
+";
+    assert_eq!(
+        unmapped(document),
+        "2: interfaces[0].mtu: error: an MTU of 0x10 is not within 68 to 65535\n\
+         3: interfaces[1].vlan.id: error: VLAN 0x1388 is not within 1 to 4094\n\
+         4: interfaces[2].vlan.id: error: VLAN +5000 is not within 1 to 4094\n\
+         2: interfaces[0].ipv4.address[0].prefix-length: error: a prefix of 0o41 bits is not within 0 to 32\n"
+    );
+}
+
+#[test]
 fn interfaces_without_a_mac_address() {
     let document = |more: &str| format!("interfaces:\n- name: prov\n  type: ethernet\n  state: up\n{more}");
     let text = findings(&document(""));

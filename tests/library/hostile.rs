@@ -41,8 +41,8 @@ async fn what_is_no_image_is_not_taken_for_one() {
         "the downloaded file is not an ISO image: it begins with \"<!DOCTYPE html> <html>",
     )
     .await;
-    assert_refused(Reply::new(200, ""), "no ISO image: it begins with \"\"").await;
-    assert_refused(Reply::new(200, vec![0; 200_000]), "no ISO image").await;
+    assert_refused(Reply::new(200, ""), "not an ISO image: it begins with \"\"").await;
+    assert_refused(Reply::new(200, vec![0; 200_000]), "not an ISO image").await;
     assert_refused(Reply::new(404, page), "the server answered with status 404").await;
     assert_refused(Reply::new(204, "").without("content-length"), "status 204").await;
     assert_refused(Reply::new(206, image()).header("content-range", "bytes 0-9/10"), "status 206").await;

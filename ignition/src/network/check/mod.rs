@@ -83,6 +83,10 @@ fn report(hosts: &[HostNetwork], mut found: Vec<Found>) -> Report {
 fn finish(draft: Draft, index: usize, host: &HostNetwork, lines: Option<&Lines>) -> Finding {
     let Draft { severity, rule, interface, path, message } = draft;
     let line = lines.and_then(|lines| lines.find(&path));
+    let message = match lines {
+        Some(lines) => lines.as_written(&path, message),
+        None => message,
+    };
     let name = host.name().map(Into::into);
     Finding { severity, rule, host: index, name, interface, path, line, message }
 }

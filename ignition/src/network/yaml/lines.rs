@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 
-use libyaml_safer::{Encoding, Event, EventData, Mark, Parser};
+use libyaml_safer::{Encoding, Event, EventData, Mark, Parser, ScalarStyle};
+use serde_json::Value;
 
 use super::reader::{MAX_DEPTH, MAX_VALUES};
+use super::{scalar, text};
 use crate::network::isolation;
 
 /// Deepest value that has a line.
@@ -19,6 +21,14 @@ const MAX_KEY_LEN: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
     lines: HashMap<String, usize>,
+    numbers: HashMap<String, Number>,
+}
+
+/// A number whose text is not its value in decimal, such as `0x1388`.
+#[derive(Clone, Debug)]
+struct Number {
+    decimal: String,
+    written: String,
 }
 
 impl Lines {
@@ -26,13 +36,21 @@ impl Lines {
     #[must_use]
     pub fn read(document: &str) -> Self {
         const NO_BREAK_SPACE: char = '\u{a0}';
-        let lines = walk(document);
+        let found = walk(document);
         if !document.contains(NO_BREAK_SPACE) {
-            return Self { lines };
+            return found;
         }
         // The reader accepts such documents with spaces instead.
         let replaced = walk(&document.replace(NO_BREAK_SPACE, " "));
-        Self { lines: if replaced.len() > lines.len() { replaced } else { lines } }
+        if replaced.lines.len() > found.lines.len() { replaced } else { found }
+    }
+
+    /// Returns a message about a value with the value as the user wrote it. The message has a number in decimal.
+    pub(in crate::network) fn as_written(&self, path: &str, message: String) -> String {
+        match self.numbers.get(path) {
+            Some(Number { decimal, written }) => message.replacen(decimal, written, 1),
+            None => message,
+        }
     }
 
     /// Returns the line of a value, else that of the innermost value around it.
@@ -48,11 +66,11 @@ impl Lines {
     }
 }
 
-fn walk(text: &str) -> HashMap<String, usize> {
+fn walk(text: &str) -> Lines {
     let mut walk = Walk::default();
     // What the walk has found before a panic of the parser is still right.
     let _ = isolation::run(|| walk.run(text));
-    walk.lines
+    walk.found
 }
 
 /// An open collection.
@@ -73,7 +91,7 @@ enum Next {
 struct Walk {
     path: String,
     frames: Vec<Frame>,
-    lines: HashMap<String, usize>,
+    found: Lines,
 }
 
 impl Walk {
@@ -85,7 +103,7 @@ impl Walk {
         for event in parser {
             let Ok(Event { data, start_mark, .. }) = event else { return };
             documents += usize::from(matches!(data, EventData::DocumentStart { .. }));
-            if documents > 1 || self.frames.len() > MAX_DEPTH || self.lines.len() >= MAX_VALUES {
+            if documents > 1 || self.frames.len() > MAX_DEPTH || self.found.lines.len() >= MAX_VALUES {
                 return;
             }
             self.event(data, line_of(start_mark));
@@ -94,8 +112,10 @@ impl Walk {
 
     fn event(&mut self, data: EventData, line: usize) {
         match data {
-            EventData::Scalar { value, .. } => self.scalar(&value, line),
-            EventData::Alias { .. } => self.scalar("", line),
+            EventData::Scalar { value, tag, style, .. } => {
+                self.scalar(&value, line, tag.is_none() && style == ScalarStyle::Plain);
+            }
+            EventData::Alias { .. } => self.scalar("", line, false),
             EventData::SequenceStart { .. } => self.open(Next::Item(0), line),
             EventData::MappingStart { .. } => self.open(Next::Key, line),
             EventData::SequenceEnd | EventData::MappingEnd => {
@@ -106,7 +126,7 @@ impl Walk {
         }
     }
 
-    fn scalar(&mut self, text: &str, line: usize) {
+    fn scalar(&mut self, text: &str, line: usize, is_plain: bool) {
         match self.frames.last_mut() {
             Some(frame) if matches!(frame.next, Next::Key) => {
                 frame.next = Next::Value { line };
@@ -115,6 +135,9 @@ impl Walk {
             }
             _ => {
                 self.begin(line);
+                if is_plain && self.frames.len() <= MAX_LINE_DEPTH {
+                    self.found.numbers.extend(number(text).map(|number| (self.path.clone(), number)));
+                }
                 self.close();
             }
         }
@@ -134,7 +157,7 @@ impl Walk {
         };
         self.enter(&part);
         if self.frames.len() <= MAX_LINE_DEPTH && !self.path.is_empty() {
-            self.lines.entry(self.path.clone()).or_insert(line);
+            self.found.lines.entry(self.path.clone()).or_insert(line);
         }
     }
 
@@ -153,6 +176,16 @@ impl Walk {
             self.path.push_str(if self.path.is_empty() { part.trim_start_matches('.') } else { part });
         }
     }
+}
+
+/// The number that a plain scalar is, if its text is another one.
+fn number(written: &str) -> Option<Number> {
+    if !written.starts_with(|first: char| first.is_ascii_digit() || "+-.".contains(first)) {
+        return None;
+    }
+    let value = scalar::resolve(written.to_owned(), None, true).ok().filter(Value::is_number)?;
+    let decimal = text(&value)?.into_owned();
+    (decimal != written).then(|| Number { decimal, written: written.to_owned() })
 }
 
 fn line_of(mark: Mark) -> usize {
