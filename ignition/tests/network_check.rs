@@ -55,7 +55,7 @@ fn good_hosts_have_no_findings() {
 
 #[test]
 fn documents_that_cannot_be_used() {
-    assert!(unmapped("interfaces:\n- name: [").starts_with(" error: parsing YAML: "));
+    assert!(unmapped("interfaces:\n- name: [\n- a: 1: 2\n").starts_with("3: error: parsing YAML: "));
     assert_eq!(unmapped("interfaces: []"), "1: interfaces: error: the document has no interfaces\n");
     assert_eq!(unmapped(""), " interfaces: error: the document has no interfaces\n");
     let text = unmapped("interfaces: [{name: eth0, type: ethernet, state: up, colour: 1}]");

@@ -330,6 +330,11 @@ impl Host {
     #[must_use]
     pub fn place_of(&self, finding: &check::Finding) -> Place {
         match &self.origin {
+            // A document that cannot be read has no paths.
+            Some(origin) if origin.network.is_empty() && finding.path.is_empty() => {
+                let line = finding.line.unwrap_or(1).saturating_add(origin.skipped);
+                Place { line: Some(line), ..origin.place("") }
+            }
             Some(origin) => origin.place(&finding.path),
             None => Place { file: self.name.clone(), line: finding.line, path: finding.path.clone() },
         }

@@ -169,6 +169,9 @@ fn findings_without_a_line_have_that_of_their_document() {
     let (_, text, _) = outcome(&scratch, "network check hosts.yaml");
     let places: Vec<&str> = text.lines().filter_map(|line| line.split(": ").next()).collect();
     assert_eq!(places[..places.len() - 1], ["hosts.yaml:10", "hosts.yaml:13"], "{text}");
+    scratch.write("broken.yaml", "interfaces:\n- name: eth0\n  mtu: 99999999999999999999\n");
+    let (_, text, _) = outcome(&scratch, "network check broken.yaml");
+    assert!(text.starts_with("broken.yaml:3: error: parsing YAML: the number "), "{text}");
 }
 
 /// The page shows a list of hosts that can be pasted.

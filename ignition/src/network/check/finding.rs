@@ -152,13 +152,15 @@ pub(super) struct Draft {
     pub(super) rule: Rule,
     pub(super) interface: Option<String>,
     pub(super) path: String,
+    /// The line, if it is not that of the path.
+    pub(super) line: Option<usize>,
     pub(super) message: String,
 }
 
 impl Draft {
     pub(super) fn error(rule: Rule, path: impl Into<String>, message: impl Into<String>) -> Self {
         let (path, message) = (path.into(), message.into());
-        Self { severity: Severity::Error, rule, interface: None, path, message }
+        Self { severity: Severity::Error, rule, interface: None, path, line: None, message }
     }
 
     pub(super) fn warning(rule: Rule, path: impl Into<String>, message: impl Into<String>) -> Self {

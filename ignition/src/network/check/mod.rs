@@ -81,8 +81,8 @@ fn report(hosts: &[HostNetwork], mut found: Vec<Found>) -> Report {
 }
 
 fn finish(draft: Draft, index: usize, host: &HostNetwork, lines: Option<&Lines>) -> Finding {
-    let Draft { severity, rule, interface, path, message } = draft;
-    let line = lines.and_then(|lines| lines.find(&path));
+    let Draft { severity, rule, interface, path, line, message } = draft;
+    let line = line.or_else(|| lines.and_then(|lines| lines.find(&path)));
     let message = match lines {
         Some(lines) => lines.as_written(&path, message),
         None => message,
@@ -96,7 +96,13 @@ fn inspect(host: &HostNetwork, cache: &KeyfileCache) -> Found {
     let mut found = Found::default();
     mac_map::check(host, &mut found);
     match Document::parse(host.document()) {
-        Err(error) => found.push(Draft::error(Rule::Unreadable, "", causes(&error))),
+        Err(error) => {
+            // The end of a text may be one line after its last.
+            let last = host.document().lines().count().max(1);
+            let line =
+                if let NetworkError::Yaml(error) = &error { Some(error.line().min(last)) } else { None };
+            found.push(Draft { line, ..Draft::error(Rule::Unreadable, "", causes(&error)) });
+        }
         Ok(document) => {
             let state = State::new(host, document.root());
             interface::check(&state, &mut found);
