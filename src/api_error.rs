@@ -4,7 +4,7 @@
 //! authentication, parsing of parameters) with the other.
 
 use axum::body::Body;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use ignition::network::check::Finding;
@@ -242,4 +242,12 @@ pub(crate) enum ApiErrors {
     /// A disk of the service is full.
     #[response(status = 507)]
     InsufficientStorage(OperationError),
+}
+
+/// Answers a method other than GET and HEAD.
+pub(crate) async fn only_reads(method: Method) -> ApiError {
+    ApiError::at_gate(
+        StatusCode::METHOD_NOT_ALLOWED,
+        format!("method {method} is not allowed, but [GET,HEAD] are"),
+    )
 }

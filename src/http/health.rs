@@ -8,8 +8,9 @@ use axum::response::Response;
 use axum::routing::get;
 use serde::Serialize;
 
-use super::images::{ImageServer, only_reads};
+use super::images::ImageServer;
 use crate::api_error::json;
+use crate::api_error::only_reads;
 use crate::images::CpuArchitecture;
 use crate::images::library::{ImageState, Library, State};
 use crate::inventory::Inventory;

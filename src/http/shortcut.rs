@@ -11,7 +11,7 @@ use axum::http::{HeaderValue, Request, Response, StatusCode, header};
 use tower::Service;
 
 use super::content::Date;
-use super::images::{Asker, ImageServer, Watched};
+use super::images::{CountedBody, ImageServer, Requester};
 use super::metrics::Area;
 
 /// What answers the requests of a server: routes, and a shortcut past them for images. Clones are the same.
@@ -39,10 +39,14 @@ impl App {
     }
 
     /// The answer to a request that came a moment ago too. It is made without waiting.
-    pub(super) fn again<B>(&self, request: &Request<B>, asker: &Asker) -> Option<Response<Body>> {
+    pub(super) fn cached_response<B>(
+        &self,
+        request: &Request<B>,
+        requester: &Requester,
+    ) -> Option<Response<Body>> {
         let images = self.images.as_ref()?;
         let begun = Instant::now();
-        let mut response = images.again(request, asker, begun)?;
+        let mut response = images.cached_response(request, requester, begun)?;
         if let Some(varies) = &self.varies {
             response.headers_mut().append(header::VARY, varies.clone());
         }
@@ -52,14 +56,14 @@ impl App {
 
     /// The bytes for a request of now of which there is nothing to know but its URL and its `Range`, if it came a moment ago too.
     /// The head is added as it is sent.
-    pub(super) fn range_again(
+    pub(super) fn cached_range(
         &self,
         range: (&str, &[u8]),
-        (asker, begun): (&Asker, Instant),
+        (requester, begun): (&Requester, Instant),
         head: (&Date, &mut Vec<u8>),
-    ) -> Option<Watched> {
+    ) -> Option<CountedBody> {
         let images = self.images.as_ref().filter(|_| self.varies.is_none())?;
-        let body = images.range_again(range, asker, begun, head)?;
+        let body = images.cached_range(range, requester, begun, head)?;
         images.metrics().answered(Area::Images, StatusCode::PARTIAL_CONTENT, begun.elapsed());
         Some(body)
     }

@@ -37,7 +37,7 @@ use hangup::Hangup;
 use request_body::Finished;
 
 use super::content::Date;
-use super::images::{self, Asker};
+use super::images::{self, Requester};
 use super::listener::{Accepted, Limits, Peer, Reach, ServeConnection, ShutdownPhase, Socket};
 use super::shortcut::App;
 use super::zerocopy::{
@@ -68,8 +68,8 @@ impl ServeConnection for Connections {
         let sending = Sending::default();
         let socket = Paged::new(socket, self.lending.clone(), sending.clone());
         let socket = Watched::new(socket, progress.clone(), &self.limits);
-        let asker = Asker::new(peer.client(), BodyMode::for_transport(peer.transport));
-        let answers = Answers { connections: self, peer, asker, progress, sending };
+        let requester = Requester::new(peer.client(), BodyMode::for_transport(peer.transport));
+        let answers = Answers { connections: self, peer, requester, progress, sending };
         let Some(acceptor) = tls else { return converse(answers, socket, shutdown).await };
         let handshake = tokio::time::timeout(self.limits.handshake_time, Records::accept(&acceptor, socket));
         let mut closing = shutdown.clone();
@@ -109,7 +109,7 @@ where
     let mut date = Date::default();
     let again = |range: (&str, &[u8]), head: &mut Vec<u8>| {
         let now = Instant::now();
-        answers.range_again(range, now, (date.now(now), head))
+        answers.cached_range(range, now, (date.now(now), head))
     };
     let stream = Bypass::new(stream, answers.connections.fast_path, again, answers.progress.clone());
     let mut http = http1::Builder::new();
@@ -162,7 +162,7 @@ fn log(peer: Peer, error: &hyper::Error) {
 struct Answers<'a> {
     connections: &'a Connections,
     peer: Peer,
-    asker: Asker,
+    requester: Requester,
     progress: Progress,
     sending: Sending,
 }
@@ -174,13 +174,13 @@ impl Answers<'_> {
     }
 
     /// The answer to a request that the bypass has read.
-    fn range_again(
+    fn cached_range(
         &self,
         range: (&str, &[u8]),
         now: Instant,
         head: (&Date, &mut Vec<u8>),
-    ) -> Option<images::Watched> {
-        let body = self.known()?.range_again(range, (&self.asker, now), head)?;
+    ) -> Option<images::CountedBody> {
+        let body = self.known()?.cached_range(range, (&self.requester, now), head)?;
         if let Some(file) = body.base_file() {
             self.sending.begin(file);
         }
@@ -197,7 +197,7 @@ impl Answers<'_> {
         let refusal = refusal(&request);
         // Where there is more of a request, somebody has to read it.
         let known = self.known().filter(|_| request.body().is_end_stream() && refusal.is_none());
-        let again = known.and_then(|known| known.again(&request, &self.asker));
+        let again = known.and_then(|known| known.cached_response(&request, &self.requester));
         let response = match (again, refusal) {
             (Some(response), _) => response,
             (None, Some(refusal)) => {

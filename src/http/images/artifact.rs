@@ -5,6 +5,9 @@ use ignition::discovery::ImageType as DiscoveryImage;
 use crate::images::{CpuArchitecture, ImageType};
 use crate::inventory::id::InfraEnvId;
 
+/// The name of the iPXE script of an infra-env, in our own URLs.
+pub(super) const SCRIPT: &str = "script.ipxe";
+
 /// An image of an infra-env, or a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Artifact {

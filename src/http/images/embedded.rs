@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ignition::network::MacAddr;
 
-use super::Artifact;
+use super::artifact::Artifact;
 use super::inputs::{Access, Current, ImageInputs, Origin};
 use crate::api_error::ApiError;
 use crate::discovery::RenderedConfig;

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use ignition::network::MacAddr;
 
-use super::Artifact;
+use super::artifact::Artifact;
 use crate::api_error::ApiError;
 use crate::discovery::RenderedConfig;
 use crate::images::CpuArchitecture;

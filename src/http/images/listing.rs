@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
+use super::artifact::{Artifact, BootFile, SCRIPT};
 use super::inputs::Access;
 use super::plans::{Planned, What};
-use super::{Artifact, BootFile, ImageServer, SCRIPT, no_such_image};
+use super::server::{ImageServer, no_such_image};
 use crate::api_error::ApiError;
 use crate::images::{CpuArchitecture, ImageType};
 use crate::inventory::id::InfraEnvId;

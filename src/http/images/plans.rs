@@ -7,7 +7,7 @@ use ignition::network::MacAddr;
 use isogen::{BaseImage, Digest};
 use tokio::sync::OnceCell;
 
-use super::{Artifact, BootFile};
+use super::artifact::{Artifact, BootFile};
 use crate::api_error::ApiError;
 use crate::http::content::Content;
 use crate::inventory::id::InfraEnvId;

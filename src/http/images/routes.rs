@@ -1,24 +1,39 @@
 //! The routes of the assisted image service, with `.sha256` beside each file, and our own under `/i`.
 
-use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::{Method, StatusCode, header};
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Json, Router};
 
+use super::artifact::{Artifact, BootFile, SCRIPT};
 use super::inputs::Access;
 use super::listing::Listing;
+use super::requested::{
+    ImageRequest, RequestedImage, infra_env, infra_env_of, machine, named, no_such_file, without_digest,
+};
+use super::server::ImageServer;
 use super::trace::BootTrace;
-use super::wanted::{Asked, Wanted, infra_env, infra_env_of, machine, named, no_such_file, without_digest};
-use super::{Artifact, BootFile, ImageServer};
-use crate::api_error::ApiError;
+use crate::api_error::{ApiError, only_reads};
 use crate::http::metrics::MEDIA_TYPE;
 use crate::images::CpuArchitecture;
 use crate::inventory::Secret;
 use crate::inventory::auth::{AuthKind, GuardedRouter, IdSource, RouteAccess};
 use crate::inventory::id::InfraEnvId;
 
-pub(super) fn routes() -> GuardedRouter<ImageServer> {
+impl ImageServer {
+    /// Returns the routes.
+    pub fn router(&self) -> Router {
+        self.guarded_router().into_parts().0
+    }
+
+    /// Returns the routes with the access to each of them.
+    pub(crate) fn guarded_router(&self) -> GuardedRouter {
+        routes().map(|router| router.with_state(self.clone()))
+    }
+}
+
+fn routes() -> GuardedRouter<ImageServer> {
     const NAMED: &[AuthKind] = &[AuthKind::Url, AuthKind::ImageUrl, AuthKind::User];
     const ID: &[IdSource] = &[IdSource::Path("id")];
     const API_KEY: &[IdSource] = &[IdSource::PathToken("token", AuthKind::Url)];
@@ -43,37 +58,30 @@ pub(super) fn routes() -> GuardedRouter<ImageServer> {
         .map(|router| router.method_not_allowed_fallback(only_reads))
 }
 
-/// What a client hears who wants to do something else with an image than to have it.
-pub(in crate::http) async fn only_reads(method: Method) -> ApiError {
-    ApiError::at_gate(
-        StatusCode::METHOD_NOT_ALLOWED,
-        format!("method {method} is not allowed, but [GET,HEAD] are"),
-    )
-}
-
 async fn by_id(
     State(server): State<ImageServer>,
     Path((id, version, architecture, file)): Path<(String, String, String, String)>,
-    asked: Asked,
+    asked: ImageRequest,
 ) -> Result<Response, ApiError> {
-    let wanted = Wanted::short(infra_env(&id)?, [version, architecture, file], asked.access())?;
+    let wanted = RequestedImage::short(infra_env(&id)?, [version, architecture, file], asked.access())?;
     server.answer(&wanted, &asked).await
 }
 
 async fn by_api_key(
     State(server): State<ImageServer>,
     Path((token, version, architecture, file)): Path<(String, String, String, String)>,
-    asked: Asked,
+    asked: ImageRequest,
 ) -> Result<Response, ApiError> {
     let id = infra_env_of(&token)?;
-    let wanted = Wanted::short(id, [version, architecture, file], Access::ApiKey(Secret::new(token)))?;
+    let wanted =
+        RequestedImage::short(id, [version, architecture, file], Access::ApiKey(Secret::new(token)))?;
     server.answer(&wanted, &asked).await
 }
 
 async fn by_image_token(
     State(server): State<ImageServer>,
     Path((token, version, architecture, file)): Path<(String, String, String, String)>,
-    asked: Asked,
+    asked: ImageRequest,
 ) -> Result<Response, ApiError> {
     let id = infra_env_of(&token)?;
     // A key in the query comes first.
@@ -81,14 +89,14 @@ async fn by_image_token(
         Access::ApiKey(key) => Access::ApiKey(key),
         _ => Access::ImageToken(Secret::new(token)),
     };
-    let wanted = Wanted::short(id, [version, architecture, file], access)?;
+    let wanted = RequestedImage::short(id, [version, architecture, file], access)?;
     server.answer(&wanted, &asked).await
 }
 
 async fn by_query(
     State(server): State<ImageServer>,
     Path(id): Path<String>,
-    asked: Asked,
+    asked: ImageRequest,
 ) -> Result<Response, ApiError> {
     let kind = asked.query.text("type").ok_or_else(|| ApiError::malformed("type in query is required"))?;
     let artifact = Artifact::of_type(kind);
@@ -97,23 +105,23 @@ async fn by_query(
             "type in query is {kind:?}, not full-iso, minimal-iso or disconnected-iso"
         ))
     })?;
-    server.answer(&Wanted::long(&id, artifact, &asked)?, &asked).await
+    server.answer(&RequestedImage::long(&id, artifact, &asked)?, &asked).await
 }
 
 async fn initrd(
     State(server): State<ImageServer>,
     Path(id): Path<String>,
-    asked: Asked,
+    asked: ImageRequest,
 ) -> Result<Response, ApiError> {
-    server.answer(&Wanted::long(&id, Artifact::Initrd, &asked)?, &asked).await
+    server.answer(&RequestedImage::long(&id, Artifact::Initrd, &asked)?, &asked).await
 }
 
 async fn initrd_addrsize(
     State(server): State<ImageServer>,
     Path(id): Path<String>,
-    asked: Asked,
+    asked: ImageRequest,
 ) -> Result<Response, ApiError> {
-    let mut wanted = Wanted::long(&id, Artifact::InitrdAddrsize, &asked)?;
+    let mut wanted = RequestedImage::long(&id, Artifact::InitrdAddrsize, &asked)?;
     wanted.live_image = wanted.live_image.map(|(version, _)| (version, CpuArchitecture::S390x));
     server.answer(&wanted, &asked).await
 }
@@ -121,7 +129,7 @@ async fn initrd_addrsize(
 async fn boot_file(
     State(server): State<ImageServer>,
     Path(name): Path<String>,
-    asked: Asked,
+    asked: ImageRequest,
 ) -> Result<Response, ApiError> {
     let (name, is_digest) = without_digest(&name);
     let file = BootFile::of_name(name)
@@ -138,7 +146,7 @@ async fn metrics(State(server): State<ImageServer>) -> impl IntoResponse {
 async fn listing(
     State(server): State<ImageServer>,
     Path(who): Path<String>,
-    asked: Asked,
+    asked: ImageRequest,
 ) -> Result<Json<Listing>, ApiError> {
     let (id, access) = named(&who, &asked)?;
     Ok(Json(server.listing(id, &access, &who).await?))
@@ -147,7 +155,7 @@ async fn listing(
 async fn boot_trace(
     State(server): State<ImageServer>,
     Path(who): Path<String>,
-    asked: Asked,
+    asked: ImageRequest,
 ) -> Result<Json<BootTrace>, ApiError> {
     let (id, access) = named(&who, &asked)?;
     Ok(Json(server.boot_trace(id, &access, asked.query.flag("ranges")).await?))
@@ -156,11 +164,11 @@ async fn boot_trace(
 async fn file(
     State(server): State<ImageServer>,
     Path((who, file)): Path<(String, String)>,
-    asked: Asked,
+    asked: ImageRequest,
 ) -> Result<Response, ApiError> {
     let (id, access) = named(&who, &asked)?;
     let (name, is_digest) = without_digest(&file);
-    if name == super::SCRIPT && !is_digest {
+    if name == SCRIPT && !is_digest {
         return server.script(id, &access).await;
     }
     if let Some(file) = BootFile::of_name(name) {
@@ -176,15 +184,20 @@ async fn file(
 async fn file_of_machine(
     State(server): State<ImageServer>,
     Path((who, mac, file)): Path<(String, String, String)>,
-    asked: Asked,
+    asked: ImageRequest,
 ) -> Result<Response, ApiError> {
     let (id, access) = named(&who, &asked)?;
     let (name, is_digest) = without_digest(&file);
     let artifact = Artifact::of_name(name).ok_or_else(|| no_such_file(name))?;
     let wanted = of_infra_env(id, artifact, access, is_digest);
-    server.answer(&Wanted { machine: Some(machine(&mac)?), ..wanted }, &asked).await
+    server.answer(&RequestedImage { machine: Some(machine(&mac)?), ..wanted }, &asked).await
 }
 
-fn of_infra_env(infra_env: InfraEnvId, artifact: Artifact, access: Access, is_digest: bool) -> Wanted {
-    Wanted { infra_env, artifact, machine: None, live_image: None, access, is_digest }
+fn of_infra_env(
+    infra_env: InfraEnvId,
+    artifact: Artifact,
+    access: Access,
+    is_digest: bool,
+) -> RequestedImage {
+    RequestedImage { infra_env, artifact, machine: None, live_image: None, access, is_digest }
 }

@@ -10,12 +10,13 @@ use ignition::network::MacAddr;
 use isogen::{BaseImage, Digest, Extent, Packed, Plan, Segment};
 use tokio::sync::OnceCell;
 
+use super::artifact::{Artifact, BootFile};
+use super::counted_body::count;
 use super::inputs::{Access, Current};
 use super::plans::{PlanKey, Planned, What};
-use super::trace::{Reader, Trace};
-use super::wanted::{Asked, Wanted};
-use super::watched::watch;
-use super::{Artifact, BootFile, ImageServer, bad_version, no_such_image};
+use super::requested::{ImageRequest, RequestedImage};
+use super::server::{ImageServer, bad_version, no_such_image};
+use super::trace::{BootTrace, Reader, Trace};
 use crate::api_error::ApiError;
 use crate::discovery::{BaseContext, DiscoveryError};
 use crate::http::content::Content;
@@ -54,7 +55,11 @@ impl ImageServer {
     }
 
     /// Answers a request for an image.
-    pub(super) async fn answer(&self, wanted: &Wanted, asked: &Asked) -> Result<Response, ApiError> {
+    pub(super) async fn answer(
+        &self,
+        wanted: &RequestedImage,
+        asked: &ImageRequest,
+    ) -> Result<Response, ApiError> {
         let current = self.current(wanted.infra_env, wanted.artifact, &wanted.access).await?;
         let own;
         let (version, architecture) = match &wanted.live_image {
@@ -85,7 +90,7 @@ impl ImageServer {
         (file, is_digest): (BootFile, bool),
         (version, architecture): (&str, CpuArchitecture),
         of: Option<(InfraEnvId, Current)>,
-        asked: &Asked,
+        asked: &ImageRequest,
     ) -> Result<Response, ApiError> {
         if !BootFile::all(architecture).any(|known| known == file) {
             return Err(not_of(file.name(), architecture));
@@ -215,6 +220,18 @@ impl ImageServer {
             .await
     }
 
+    /// Returns the progress of the readers of an infra-env's images, for a caller who may have these, with all ranges of each or only the
+    /// last one.
+    pub(super) async fn boot_trace(
+        &self,
+        id: InfraEnvId,
+        access: &Access,
+        with_ranges: bool,
+    ) -> Result<BootTrace, ApiError> {
+        self.current(id, Artifact::FullIso, access).await?;
+        Ok(self.0.traces.boot_trace(id, with_ranges))
+    }
+
     /// Makes something of a live image, in a turn, away from the threads that serve requests. For bytes of the image that
     /// are still coming neither is kept: when they are there, it begins once more.
     async fn made<T: Send + 'static>(
@@ -250,7 +267,7 @@ impl ImageServer {
         planned: Arc<Planned>,
         is_digest: bool,
         of: Option<(InfraEnvId, Current)>,
-        asked: &Asked,
+        asked: &ImageRequest,
     ) -> Result<Response, ApiError> {
         if is_digest {
             return self.digest_line(&planned).await;
@@ -259,7 +276,7 @@ impl ImageServer {
         let meter = self.0.metrics.meter(planned.what.name());
         let (infra_env, current) = of.unzip();
         if response.body().span().is_none() {
-            return Ok(watch(response, None, meter));
+            return Ok(count(response, None, meter));
         }
         let trace = infra_env.map(|infra_env| {
             let reader = Reader { infra_env, client: asked.client, what: planned.what };
@@ -267,23 +284,7 @@ impl ImageServer {
         });
         self.remember(asked, current, &planned, (trace.as_ref(), &meter));
         let transfer = trace.as_ref().and_then(|trace| Trace::begin(trace, response.body(), Instant::now()));
-        Ok(watch(response, transfer, meter))
-    }
-
-    async fn digest_line(&self, planned: &Arc<Planned>) -> Result<Response, ApiError> {
-        let digest = planned.sha256.get_or_try_init(async || {
-            let _turn = self.1.next().await;
-            let (plan, base) = planned.content.parts();
-            in_background(move |_| {
-                let digest = plan.sha256().map_err(|error| made_nothing(&error))?;
-                base.stamp().map_err(|error| made_nothing(&error))?;
-                Ok(digest)
-            })
-            .await
-        });
-        let name = planned.content.file_name().unwrap_or_default();
-        let line = format!("{}  {name}\n", digest.await?);
-        Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], line).into_response())
+        Ok(count(response, transfer, meter))
     }
 }
 
@@ -316,7 +317,7 @@ fn not_of(name: &str, architecture: CpuArchitecture) -> ApiError {
 }
 
 /// What a client hears of an image that cannot be made.
-fn made_nothing(error: &(dyn std::error::Error + 'static)) -> ApiError {
+pub(super) fn made_nothing(error: &(dyn std::error::Error + 'static)) -> ApiError {
     tracing::error!(error, "an image cannot be made");
     ApiError::internal(format!("the image cannot be made: {error}"))
 }

@@ -9,10 +9,7 @@ use chrono::{DateTime, Utc};
 use isogen::{Extent, Segment};
 use serde::Serialize;
 
-use super::inputs::Access;
 use super::plans::{Planned, What};
-use super::{Artifact, ImageServer};
-use crate::api_error::ApiError;
 use crate::http::content::AnswerBody;
 use crate::http::listener::Client;
 use crate::inventory::id::InfraEnvId;
@@ -315,21 +312,14 @@ enum State {
     Idle,
 }
 
-impl ImageServer {
-    /// How far the readers of an infra-env's images are, for a caller who may have these, with all ranges of each or only the last
-    /// one.
-    pub(super) async fn boot_trace(
-        &self,
-        id: InfraEnvId,
-        access: &Access,
-        with_ranges: bool,
-    ) -> Result<BootTrace, ApiError> {
-        self.current(id, Artifact::FullIso, access).await?;
-        let traces: Vec<_> = self.0.traces.with(|known| {
+impl Traces {
+    /// Returns the progress of the readers of an infra-env's images, with all ranges of each or only the last one.
+    pub(super) fn boot_trace(&self, id: InfraEnvId, with_ranges: bool) -> BootTrace {
+        let traces: Vec<_> = self.with(|known| {
             known.values().filter(|trace| trace.reader.infra_env == id).map(Arc::clone).collect()
         });
         let readers: BTreeMap<_, _> = traces.iter().map(|trace| trace.reading(with_ranges)).collect();
-        Ok(BootTrace { infra_env_id: id, readers: readers.into_values().collect() })
+        BootTrace { infra_env_id: id, readers: readers.into_values().collect() }
     }
 }
 

@@ -10,7 +10,7 @@ use axum::routing::get;
 use sha2::{Digest, Sha256};
 
 use super::content::is_known;
-use super::images::only_reads;
+use crate::api_error::only_reads;
 use crate::inventory::auth::{GuardedRouter, RouteAccess};
 
 const HTML: &str = "text/html; charset=utf-8";

@@ -80,6 +80,7 @@ impl BaseFile {
         Self { download: Some(download), ..Self::new(source) }
     }
 
+    #[inline]
     pub(crate) fn source(&self) -> &Arc<Source> {
         &self.source
     }
@@ -94,6 +95,7 @@ impl BaseFile {
     /// # Errors
     ///
     /// Returns an error if the source has no file, or if the file ends before `extent` does.
+    #[inline]
     pub(super) fn residency(&self, extent: Extent) -> io::Result<Residency> {
         self.resident().residency(&self.source, extent)
     }
@@ -110,6 +112,7 @@ impl BaseFile {
         self.resident().read_ahead(&self.source, extent)
     }
 
+    #[inline]
     fn resident(&self) -> &ResidentPages {
         self.resident.get_or_init(|| ResidentPages::new(self.source.len()))
     }
@@ -125,6 +128,7 @@ impl BaseFile {
     ///
     /// Returns an error if the source has no file, if the system cannot map it, if its lease was [given back](Self::revoke), or if a
     /// [required](Self::require) stamp is the only evidence that it is unchanged: such bytes are read, and the stamp is compared after that.
+    #[inline]
     pub(crate) fn mapped(&self) -> io::Result<Bytes> {
         if let Some(mapped) = self.mapped.get().filter(|_| self.allows_mapping()) {
             return Ok(mapped.mapping.bytes().clone());
@@ -148,6 +152,7 @@ impl BaseFile {
         (end <= mapped.mapping.bytes().len()).then_some((&mapped.file, start as u64))
     }
 
+    #[inline]
     fn allows_mapping(&self) -> bool {
         match self.state.load(Ordering::Acquire) {
             LEASED => true,
@@ -198,6 +203,7 @@ impl BaseFile {
     }
 
     /// Reports whether a lease proves that the bytes are unchanged.
+    #[inline]
     pub(crate) fn is_leased(&self) -> bool {
         self.state.load(Ordering::Acquire) == LEASED
     }
@@ -209,6 +215,7 @@ impl BaseFile {
     ///
     /// Returns an error if the file is shorter than it was when it was opened, if its stamp is not the [required](Self::require) one, or if
     /// its lease was given back.
+    #[inline]
     pub(crate) fn stamp(&self) -> io::Result<FileStamp> {
         match self.state.load(Ordering::Acquire) {
             LEASED => Ok(FileStamp::default()),
@@ -217,6 +224,7 @@ impl BaseFile {
         }
     }
 
+    #[inline]
     fn current_stamp(&self) -> io::Result<FileStamp> {
         let found = self.source.as_file().map(FileStamp::of_regular).transpose()?.flatten();
         let Some(stamp) = found else { return Ok(FileStamp::default()) };

@@ -60,6 +60,7 @@ impl BaseReader {
     /// # Errors
     ///
     /// Returns an error if the file is no longer what it was when it was opened.
+    #[inline]
     pub(in crate::http) fn new(file: Arc<BaseFile>, mode: BodyMode) -> io::Result<Self> {
         let stamp = file.stamp()?;
         let stamp = (!file.is_leased()).then(|| Box::new(stamp));
@@ -71,6 +72,7 @@ impl BaseReader {
         Ok(Self { file, access, stamp, has_begun: false, in_memory: 0..0 })
     }
 
+    #[inline]
     pub(in crate::http) fn file(&self) -> &Arc<BaseFile> {
         &self.file
     }
@@ -80,6 +82,7 @@ impl BaseReader {
     /// # Errors
     ///
     /// Returns an error if the file was truncated or changed.
+    #[inline]
     pub(in crate::http) fn next(&mut self, extent: Extent) -> io::Result<NextBytes> {
         let most = match self.access {
             Access::Mapped(_) => MAPPED_LEN,
@@ -115,11 +118,13 @@ impl BaseReader {
     }
 
     /// Takes an extent for in memory. It is not probed again: some file systems never report it.
+    #[inline]
     pub(in crate::http) fn has_in_memory(&mut self, extent: Extent) {
         self.in_memory = extent.offset()..extent.end();
     }
 
     /// Returns an error if the file was changed since the answer began.
+    #[inline]
     fn require_unchanged(&self) -> io::Result<()> {
         let now = self.file.stamp()?;
         if self.stamp.as_ref().is_none_or(|stamp| stamp.holds(&now)) {

@@ -51,12 +51,14 @@ impl FileStamp {
     /// Reports whether a later stamp of the file shows the same bytes. A file that was replaced by another one has lost its last name,
     /// which changes nothing but its `ctime`.
     #[must_use]
+    #[inline]
     pub(crate) fn holds(&self, later: &Self) -> bool {
         let replaced = Self { changed: later.changed, links: 0, ..*self };
         self == later || replaced == *later
     }
 
     /// Returns `None` for anything that is not a regular file.
+    #[inline]
     pub(super) fn of_regular(file: &File) -> io::Result<Option<Self>> {
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
         let wanted = StatxFlags::TYPE

@@ -49,6 +49,7 @@ impl ResidentPages {
     /// # Errors
     ///
     /// Returns an error if the source has no file, or if the file ends before `extent` does.
+    #[inline]
     pub(super) fn residency(&self, source: &Source, extent: Extent) -> io::Result<Residency> {
         if extent.end() > source.len() {
             return Err(truncated(source, source.len()));
@@ -155,11 +156,13 @@ impl ResidentPages {
     }
 
     /// A number for the time, never 0 so that an empty entry is old, and the same again after days.
+    #[inline]
     fn age() -> u16 {
         let period = coarse_now().as_secs() / PERIOD_SECS;
         u16::try_from(period % u64::from(u16::MAX - 1)).unwrap_or_default() + 2
     }
 
+    #[inline]
     fn has(&self, step: u64, age: u16) -> bool {
         let Some((entry, bit)) = self.entry(step) else {
             return false;

@@ -10,9 +10,11 @@ use isogen::Digest;
 use sha2::{Digest as _, Sha256};
 
 use super::fingerprint::fingerprint;
-use super::{Access, Condition, Current, Kind, Origin, Told};
+use super::image_kind::ImageKind;
+use super::service::{Condition, Told};
 use crate::api_error::ApiError;
 use crate::discovery::RenderedConfig;
+use crate::http::images::inputs::{Access, Current, Origin};
 use crate::images::CpuArchitecture;
 use crate::inventory::id::InfraEnvId;
 
@@ -122,12 +124,12 @@ fn revision(rendered: &RenderedConfig) -> Arc<str> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     id: InfraEnvId,
-    kind: Kind,
+    kind: ImageKind,
     access: Digest,
 }
 
 impl Key {
-    pub(super) fn new(id: InfraEnvId, kind: Kind, access: &Access) -> Self {
+    pub(super) fn new(id: InfraEnvId, kind: ImageKind, access: &Access) -> Self {
         let (form, token) = match access {
             Access::Nothing => ("nothing", ""),
             Access::ApiKey(token) => ("api-key", token.reveal()),
@@ -373,7 +375,8 @@ mod tests {
     fn memory_is_bounded_and_strangers_take_none() {
         let memos = Memos { known: Mutex::default(), room: 10 * (BESIDE + 1000) };
         let id: InfraEnvId = "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11".parse().unwrap();
-        let key = |token: usize| Key::new(id, Kind::Full, &Access::ApiKey(Secret::new(token.to_string())));
+        let key =
+            |token: usize| Key::new(id, ImageKind::Full, &Access::ApiKey(Secret::new(token.to_string())));
         let count = || memos.with(|known| known.places.len());
         for token in 0..100 {
             memos.entry(&key(token));
@@ -392,7 +395,7 @@ mod tests {
         assert_eq!(count(), before, "what was known is known until it is too much");
         let forms = [Access::Nothing, Access::ApiKey(Secret::new("t")), Access::ImageToken(Secret::new("t"))];
         let keys: std::collections::HashSet<_> =
-            forms.iter().map(|form| Key::new(id, Kind::Full, form)).collect();
+            forms.iter().map(|form| Key::new(id, ImageKind::Full, form)).collect();
         assert_eq!(keys.len(), 3);
     }
 }

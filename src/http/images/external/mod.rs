@@ -30,58 +30,31 @@
 //! One that has entity tags, as the inventory of this program, is spared the config; its times mean the same.
 
 mod fingerprint;
+mod image_kind;
 mod memo;
 mod service;
+mod settings;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use ignition::discovery::HttpUrl;
 use ignition::network::MacAddr;
 use isogen::Packed;
 
-use super::Artifact;
+use super::artifact::Artifact;
 use super::inputs::{Access, Current, ImageInputs, Origin};
 use crate::api_error::ApiError;
 use crate::discovery::RenderedConfig;
 use crate::images::CpuArchitecture;
 use crate::inventory::id::InfraEnvId;
 
+use image_kind::ImageKind;
 use memo::{Key, Memo, Memos};
-use service::{Condition, Service, Subject, Told};
+use service::{Service, Subject};
 
 pub use service::ExternalError;
-
-/// How long a check that said yes is good for further requests of the same caller for the same image.
-pub const TRUST: Duration = Duration::from_secs(1);
-/// How long a change of an infra-env has to be past until there can be no other one of the same time. A transaction of
-/// the service may take some seconds from the time that it writes to its end, and clocks of its replicas differ.
-pub const QUIET: Duration = Duration::from_secs(10);
-
-/// Which service is asked, and how.
-#[derive(Clone, Debug)]
-pub struct ExternalSettings {
-    /// Where it is, without the path of its API.
-    pub url: HttpUrl,
-    /// A file with certificates, in PEM, that it may have beside those that this system trusts.
-    pub ca_file: Option<PathBuf>,
-    /// How long a yes holds: [`TRUST`].
-    pub trust: Duration,
-    /// How long a change has to be past: [`QUIET`].
-    pub quiet: Duration,
-    /// How long an answer may take. A config for a thousand machines takes the service some seconds.
-    pub patience: Duration,
-}
-
-impl ExternalSettings {
-    /// The usual settings, for a service.
-    #[must_use]
-    pub fn new(url: HttpUrl) -> Self {
-        Self { url, ca_file: None, trust: TRUST, quiet: QUIET, patience: Duration::from_secs(60) }
-    }
-}
+pub use settings::{ExternalSettings, QUIET, TRUST};
 
 /// Inputs from another service.
 #[derive(Debug)]
@@ -126,11 +99,11 @@ impl External {
             }
         };
         let network = match subject.kind {
-            Kind::Full | Kind::Disconnected => Packed::default(),
-            Kind::Minimal | Kind::Network => self.service.early_boot(subject).await?,
+            ImageKind::Full | ImageKind::Disconnected => Packed::default(),
+            ImageKind::Minimal | ImageKind::Network => self.service.early_boot(subject).await?,
         };
         let infra_env = match subject.kind {
-            Kind::Network => None,
+            ImageKind::Network => None,
             _ => Some(self.service.infra_env(subject).await?),
         };
         let kernel_arguments = infra_env.as_ref().map(service::InfraEnv::kernel_arguments).transpose()?;
@@ -152,7 +125,7 @@ impl ImageInputs for External {
         access: &Access,
     ) -> Result<Current, ApiError> {
         let arrived = Instant::now();
-        let kind = Kind::of(artifact);
+        let kind = ImageKind::from_artifact(artifact);
         let key = Key::new(id, kind, access);
         let entry = self.memos.entry(&key);
         // Whoever comes while it is asked waits, and takes the answer if the call began after that.
@@ -195,47 +168,16 @@ impl ImageInputs for External {
         id: InfraEnvId,
         access: &Access,
     ) -> Result<(String, CpuArchitecture), ApiError> {
-        let subject = Subject { id, kind: Kind::Network, access };
+        let subject = Subject { id, kind: ImageKind::Network, access };
         self.service.infra_env(&subject).await?.live_image()
     }
 
     async fn ipxe_script(&self, id: InfraEnvId, access: &Access) -> Result<String, ApiError> {
-        self.service.ipxe_script(&Subject { id, kind: Kind::Network, access }).await
+        self.service.ipxe_script(&Subject { id, kind: ImageKind::Network, access }).await
     }
 }
 
 /// What a client hears of what the calls of the assisted image service are not enough for.
 fn only_there(what: &str) -> ApiError {
     ApiError::not_found(format!("{what} are not served for an inventory elsewhere: ask that inventory"))
-}
-
-/// What the service distinguishes between images.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Kind {
-    Full,
-    Minimal,
-    Disconnected,
-    /// What boots over the network: the service takes the kind of the infra-env itself.
-    Network,
-}
-
-impl Kind {
-    fn of(artifact: Artifact) -> Self {
-        match artifact {
-            Artifact::FullIso => Self::Full,
-            Artifact::MinimalIso => Self::Minimal,
-            Artifact::DisconnectedIso => Self::Disconnected,
-            Artifact::Initrd | Artifact::InitrdAddrsize => Self::Network,
-        }
-    }
-
-    /// The name that the service has for it.
-    fn iso_type(self) -> Option<&'static str> {
-        match self {
-            Self::Full => Some("full-iso"),
-            Self::Minimal => Some("minimal-iso"),
-            Self::Disconnected => Some("disconnected-iso"),
-            Self::Network => None,
-        }
-    }
 }

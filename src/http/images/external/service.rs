@@ -16,8 +16,10 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use tokio_rustls::rustls::ClientConfig;
 
-use super::{Access, ExternalSettings, Kind};
+use super::image_kind::ImageKind;
+use super::settings::ExternalSettings;
 use crate::api_error::ApiError;
+use crate::http::images::inputs::Access;
 use crate::images::CpuArchitecture;
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::{Secret, Settings};
@@ -54,7 +56,7 @@ pub enum ExternalError {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Subject<'a> {
     pub(super) id: InfraEnvId,
-    pub(super) kind: Kind,
+    pub(super) kind: ImageKind,
     pub(super) access: &'a Access,
 }
 

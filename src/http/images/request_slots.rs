@@ -1,4 +1,4 @@
-//! Turns at making answers.
+//! RequestSlots at making answers.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// images are planned at once; the service that this one stands in for has the same number.
 pub const MAX_REQUESTS: usize = 400;
 
-/// Turns of requests. A turn is over when the head of the answer is made: bodies take as long as their readers do, and would
+/// RequestSlots of requests. A turn is over when the head of the answer is made: bodies take as long as their readers do, and would
 /// leave no turn to anybody else.
 #[derive(Clone, Debug)]
-pub(super) struct Turns(Arc<Semaphore>);
+pub(super) struct RequestSlots(Arc<Semaphore>);
 
-impl Turns {
+impl RequestSlots {
     /// So many at a time.
     pub(super) fn new(most: usize) -> Self {
         Self(Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS))))
@@ -26,7 +26,7 @@ impl Turns {
     }
 }
 
-impl Default for Turns {
+impl Default for RequestSlots {
     fn default() -> Self {
         Self::new(MAX_REQUESTS)
     }
@@ -38,7 +38,7 @@ mod tests {
 
     #[tokio::test]
     async fn requests_take_turns() {
-        let turns = Turns::new(2);
+        let turns = RequestSlots::new(2);
         let (first, _second) = (turns.next().await, turns.next().await);
         let third = tokio::spawn({
             let turns = turns.clone();

@@ -1,4 +1,4 @@
-//! A body that tells how much of it was taken.
+//! A body that counts the bytes that the connection takes.
 
 use std::io;
 use std::pin::Pin;
@@ -15,23 +15,23 @@ use crate::http::metrics::Meter;
 use crate::http::zerocopy::BaseFile;
 
 /// Counts an answer, and its bytes as they go.
-pub(super) fn watch(response: Response<AnswerBody>, trace: Option<Transfer>, meter: Meter) -> Response<Body> {
+pub(super) fn count(response: Response<AnswerBody>, trace: Option<Transfer>, meter: Meter) -> Response<Body> {
     meter.answered(&response);
     response.map(|body| match body {
-        AnswerBody::Plan(_) => Body::new(Watched { body, trace, meter }),
+        AnswerBody::Plan(_) => Body::new(CountedBody { body, trace, meter }),
         AnswerBody::Error(body) => body,
         AnswerBody::Empty | AnswerBody::Untold => Body::new(body),
     })
 }
 
 /// A body whose bytes are counted when the connection takes them.
-pub(crate) struct Watched {
+pub(crate) struct CountedBody {
     body: AnswerBody,
     trace: Option<Transfer>,
     meter: Meter,
 }
 
-impl Watched {
+impl CountedBody {
     /// Counts an answer with one range, and its bytes as they go.
     pub(super) fn of_range(body: AnswerBody, trace: Option<Transfer>, meter: Meter) -> Self {
         meter.answered_range();
@@ -44,7 +44,7 @@ impl Watched {
     }
 }
 
-impl hyper::body::Body for Watched {
+impl hyper::body::Body for CountedBody {
     type Data = Bytes;
     type Error = io::Error;
 

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ignition::network::MacAddr;
 
-use super::Artifact;
+use super::artifact::Artifact;
 use super::inputs::Access;
 use crate::api_error::ApiError;
 use crate::http::listener::Client;
@@ -20,7 +20,7 @@ use crate::inventory::{Query, Secret};
 
 /// A request, without what its path says.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct ImageRequest {
     pub(super) method: Method,
     pub(super) uri: Uri,
     pub(super) version: Version,
@@ -30,7 +30,7 @@ pub(super) struct Asked {
     pub(super) mode: BodyMode,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Asked {
+impl<S: Send + Sync> FromRequestParts<S> for ImageRequest {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
@@ -46,7 +46,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Asked {
     }
 }
 
-impl Asked {
+impl ImageRequest {
     /// What the caller shows, where the path shows nothing.
     pub(super) fn access(&self) -> Access {
         if let Some(token) = self.query.text("api_key") {
@@ -73,7 +73,7 @@ impl Asked {
 
 /// A request for an image.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct RequestedImage {
     pub(super) infra_env: InfraEnvId,
     pub(super) artifact: Artifact,
     /// The machine that it is for alone.
@@ -85,7 +85,7 @@ pub(super) struct Wanted {
     pub(super) is_digest: bool,
 }
 
-impl Wanted {
+impl RequestedImage {
     /// What a short URL of the assisted image service says behind the infra-env.
     pub(super) fn short(
         infra_env: InfraEnvId,
@@ -101,7 +101,7 @@ impl Wanted {
     }
 
     /// What a long URL of the assisted image service says.
-    pub(super) fn long(id: &str, artifact: Artifact, asked: &Asked) -> Result<Self, ApiError> {
+    pub(super) fn long(id: &str, artifact: Artifact, asked: &ImageRequest) -> Result<Self, ApiError> {
         Ok(Self {
             infra_env: infra_env(id)?,
             artifact,
@@ -140,7 +140,7 @@ pub(super) fn infra_env_of(token: &str) -> Result<InfraEnvId, ApiError> {
 }
 
 /// The infra-env of one of our own URLs, named by its id or by a token for it, and what the caller shows.
-pub(super) fn named(who: &str, asked: &Asked) -> Result<(InfraEnvId, Access), ApiError> {
+pub(super) fn named(who: &str, asked: &ImageRequest) -> Result<(InfraEnvId, Access), ApiError> {
     if who.contains('.') {
         return Ok((infra_env_of(who)?, Access::ApiKey(Secret::new(who))));
     }

@@ -1,0 +1,117 @@
+//! Answers to requests whose URL was answered a moment ago, without routes, inventory or planning.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, Method, Request, Response, StatusCode, header};
+
+use super::counted_body::{CountedBody, count};
+use super::inputs::Current;
+use super::plans::Planned;
+use super::recent_answers::{FRESH, RecentAnswer, Requester};
+use super::requested::ImageRequest;
+use super::server::ImageServer;
+use super::trace::Trace;
+use crate::http::content::{AnswerBody, Content, Date};
+use crate::http::metrics::Meter;
+
+impl ImageServer {
+    /// Returns the answer to a request if the same URL was answered a moment ago. Requests with credentials or an origin in a header are
+    /// checked each time.
+    pub(crate) fn cached_response<B>(
+        &self,
+        request: &Request<B>,
+        requester: &Requester,
+        now: Instant,
+    ) -> Option<Response<Body>> {
+        let headers = request.headers();
+        if !matches!(*request.method(), Method::GET | Method::HEAD) || has_credentials(headers) {
+            return None;
+        }
+        let url = request.uri().path_and_query()?;
+        self.with_recent((url.as_str(), requester), now, |answered, content| {
+            let response = content.answer(requester.mode, (request.method(), headers, request.version()));
+            // The routes have a better answer for a base image that was changed.
+            if response.status() == StatusCode::INTERNAL_SERVER_ERROR {
+                return None;
+            }
+            let transfer = answered.transfer(response.body(), now);
+            Some(count(response, transfer, answered.meter.clone()))
+        })?
+    }
+
+    /// Returns the body for a request that has only a URL and a `Range`, if that is one range and the same URL was answered a moment ago.
+    /// Writes the head into `head`.
+    pub(in crate::http) fn cached_range(
+        &self,
+        (url, range): (&str, &[u8]),
+        requester: &Requester,
+        now: Instant,
+        (date, head): (&Date, &mut Vec<u8>),
+    ) -> Option<CountedBody> {
+        self.with_recent((url, requester), now, |answered, content| {
+            let body = AnswerBody::Plan(content.range(range, requester.mode, (date, head))?);
+            let transfer = answered.transfer(&body, now);
+            Some(CountedBody::of_range(body, transfer, answered.meter.clone()))
+        })?
+    }
+
+    /// Calls `use_it` with the answer that a URL had a moment ago.
+    fn with_recent<T>(
+        &self,
+        (url, requester): (&str, &Requester),
+        now: Instant,
+        use_it: impl FnOnce(&RecentAnswer, &Content) -> T,
+    ) -> Option<T> {
+        let is_same = |answered: &Arc<RecentAnswer>| {
+            answered.url.as_str() == url
+                && (answered.client, answered.mode) == (requester.client, requester.mode)
+                && self.is_still_valid(answered, now)
+        };
+        // All connections share the table. The last answer of this one needs no look into it.
+        let mut last = requester.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if !last.as_ref().is_some_and(is_same) {
+            *last = self.0.recent.find(url, requester.client).filter(is_same);
+        }
+        let answered = last.as_ref()?;
+        let planned = answered.planned.upgrade()?;
+        Some(use_it(answered, &planned.content))
+    }
+
+    /// Reports whether an answer is recent, and the infra-env unchanged.
+    fn is_still_valid(&self, answered: &RecentAnswer, now: Instant) -> bool {
+        let is_fresh = now.saturating_duration_since(answered.at) < FRESH;
+        let is_current = |current: &Current| self.0.inputs.is_current(current);
+        is_fresh && answered.current.as_ref().is_none_or(is_current)
+    }
+
+    /// Remembers an answer.
+    pub(super) fn remember(
+        &self,
+        asked: &ImageRequest,
+        current: Option<Current>,
+        planned: &Arc<Planned>,
+        (trace, meter): (Option<&Arc<Trace>>, &Meter),
+    ) {
+        if has_credentials(&asked.headers) {
+            return;
+        }
+        let Some(url) = asked.uri.path_and_query() else { return };
+        self.0.recent.add(RecentAnswer {
+            url: url.clone(),
+            client: asked.client,
+            mode: asked.mode,
+            at: Instant::now(),
+            current,
+            planned: Arc::downgrade(planned),
+            trace: trace.cloned(),
+            meter: meter.clone(),
+        });
+    }
+}
+
+/// Reports whether a request has a header with credentials or an origin.
+fn has_credentials(headers: &HeaderMap) -> bool {
+    headers.keys().any(|name| [header::AUTHORIZATION, header::ORIGIN].contains(name))
+}
