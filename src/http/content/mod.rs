@@ -8,15 +8,16 @@ mod body;
 mod conditional;
 mod date;
 mod disposition;
+mod head;
 mod multipart;
 pub mod range;
 
-use std::io::{self, Write};
+use std::io;
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::header::Entry;
-use axum::http::header::{self, HeaderMap, HeaderName};
+use axum::http::header::{self, HeaderMap};
 use axum::http::{HeaderValue, Method, Response, StatusCode, Version};
 use axum::response::IntoResponse;
 use chrono::{DateTime, SubsecRound, Utc};
@@ -29,20 +30,12 @@ pub(crate) use body::PlanBody;
 pub(in crate::http) use conditional::is_known;
 use conditional::{Outcome, Validators};
 pub(in crate::http) use date::Date;
+use head::{Head, RangeFields, StatusAndFields};
 use multipart::Parts;
-use range::{ByteRange, RangeRequest, Selection};
+use range::{RangeRequest, Selection};
 
-/// Clients may keep what they got, and ask each time whether it is still the same. Others in between may not: images have
-/// secrets in them.
-const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-cache");
-/// All may keep it, and ask each time.
-const PUBLIC: HeaderValue = HeaderValue::from_static("public, no-cache");
-/// The media type of what has none that a header could hold.
+/// The media type of a representation whose own media type no header can hold.
 const OCTETS: HeaderValue = HeaderValue::from_static("application/octet-stream");
-
-/// Headers as they are kept. Maps, one for each image, would not only take more themselves: with 2,000 images they were 250 MiB,
-/// as memory between them could not be given back.
-type Headers = Box<[(HeaderName, HeaderValue)]>;
 
 /// A representation: bytes with an identity.
 #[derive(Debug, Clone)]
@@ -53,12 +46,7 @@ pub struct Content {
     modified: DateTime<Utc>,
     media_type: &'static str,
     file_name: Option<String>,
-    /// What answers say of it.
-    identity: Headers,
-    /// What those say besides that have bytes in them.
-    description: Headers,
-    /// How an answer with one range begins, as it is sent: with all of that.
-    beginning: Box<[u8]>,
+    head: Head,
 }
 
 impl Content {
@@ -73,21 +61,11 @@ impl Content {
         file_name: Option<String>,
     ) -> Self {
         let modified = changed_at.trunc_subsecs(0);
-        let identity = [
-            (header::CACHE_CONTROL, Some(PRIVATE)),
-            (header::ETAG, HeaderValue::from_str(&etag).ok()),
-            (header::LAST_MODIFIED, conditional::date_value(modified)),
-        ];
-        let description = [
-            (header::ACCEPT_RANGES, Some(HeaderValue::from_static("bytes"))),
-            (header::CONTENT_DISPOSITION, file_name.as_deref().and_then(disposition::attachment)),
-            (header::CONTENT_TYPE, Some(HeaderValue::from_str(media_type).unwrap_or(OCTETS))),
-        ];
-        let [identity, description] = [identity, description]
-            .map(|told| told.into_iter().filter_map(|(name, value)| Some((name, value?))).collect());
-        let beginning = beginning([&identity, &description]);
+        let content_type = HeaderValue::from_str(media_type).unwrap_or(OCTETS);
+        let disposition = file_name.as_deref().and_then(disposition::attachment);
+        let head = Head::new(&etag, conditional::date_value(modified), (content_type, disposition));
         let base = Arc::new(BaseFile::new(Arc::clone(plan.source())));
-        Self { plan, base, etag, modified, media_type, file_name, identity, description, beginning }
+        Self { plan, base, etag, modified, media_type, file_name, head }
     }
 
     /// Sets the file of the base image that all plans over it share.
@@ -98,12 +76,8 @@ impl Content {
 
     /// The same without secrets in it: a cache that many share may keep it as well.
     #[must_use]
-    pub fn public(mut self) -> Self {
-        for (_, value) in self.identity.iter_mut().filter(|(name, _)| name == header::CACHE_CONTROL) {
-            *value = PUBLIC;
-        }
-        self.beginning = beginning([&self.identity, &self.description]);
-        self
+    pub fn public(self) -> Self {
+        Self { head: self.head.public(), ..self }
     }
 
     /// The bytes.
@@ -190,20 +164,9 @@ impl Content {
         if self.modified > date.second() {
             return None;
         }
-        let content_range = content_range(range, self.plan.len())?;
+        let fields = RangeFields::range(range, self.plan.len())?;
         let body = PlanBody::of_range(self.parts(), range.bounds(), mode).ok()?;
-        head.extend_from_slice(&self.beginning);
-        for part in [
-            b"content-range: ",
-            content_range.as_bytes(),
-            b"\r\ncontent-length: ",
-            itoa::Buffer::new().format(range.len()).as_bytes(),
-            b"\r\ndate: ",
-            date.value().as_bytes(),
-            b"\r\n\r\n",
-        ] {
-            head.extend_from_slice(part);
-        }
+        self.head.write(&fields, date, head);
         Some(body)
     }
 
@@ -227,10 +190,10 @@ impl Content {
                 );
             }
             Outcome::NotModified => {
-                return self
-                    .base
-                    .stamp()
-                    .map_or_else(|error| self.unreadable(&error), |_| self.not_modified());
+                return self.base.stamp().map_or_else(
+                    |error| self.unreadable(&error),
+                    |_| response(self.head.not_modified(), AnswerBody::Untold),
+                );
             }
             Outcome::Proceed => {}
         }
@@ -271,91 +234,44 @@ impl Content {
                 self.base.stamp().map(|_| AnswerBody::Empty)
             }
         };
-        // Also where the client should have it from an earlier answer: real ones take it from the last one they saw.
-        let mut headers = map([&self.identity, &self.description]);
-        let (status, len_told, body) = match selection {
+        let (head, body) = match selection {
             Selection::Unsatisfiable => return Ok(self.unsatisfiable()),
-            Selection::Whole => (StatusCode::OK, len, body_of(0..len)?),
+            Selection::Whole => (self.head.with_range(RangeFields::whole(len)), body_of(0..len)?),
             Selection::One(range) => {
-                put(&mut headers, header::CONTENT_RANGE, content_range(range, len));
-                (StatusCode::PARTIAL_CONTENT, range.len(), body_of(range.bounds())?)
+                let fields = RangeFields::range(range, len);
+                let fields = fields.ok_or_else(|| io::Error::other("a range that no header can hold"))?;
+                (self.head.with_range(fields), body_of(range.bounds())?)
             }
             Selection::Several(ranges) => {
                 let Parts { pieces, media_type } = Parts::new(&ranges, self.media_type, len);
-                put(&mut headers, header::CONTENT_TYPE, media_type);
                 let body = PlanBody::of_pieces(self.parts(), pieces, mode)?;
-                (StatusCode::PARTIAL_CONTENT, body.left(), AnswerBody::Plan(body))
+                (self.head.with_parts(media_type, body.left()), AnswerBody::Plan(body))
             }
         };
-        headers.insert(header::CONTENT_LENGTH, len_told.into());
-        let base_file = body.base_file();
-        let mut response = Response::new(body);
-        *response.status_mut() = status;
-        *response.headers_mut() = headers;
-        if let Some(file) = base_file {
-            response.extensions_mut().insert(file);
-        }
-        Ok(response)
-    }
-
-    fn not_modified(&self) -> Response<AnswerBody> {
-        let mut response = Response::new(AnswerBody::Untold);
-        *response.status_mut() = StatusCode::NOT_MODIFIED;
-        *response.headers_mut() = map([&self.identity]);
-        response
+        Ok(response(head, body))
     }
 
     fn unsatisfiable(&self) -> Response<AnswerBody> {
-        let reason = format!("no range of the request is in the {} bytes that there are", self.plan.len());
+        let reason = format!("requested range is outside the image ({} bytes)", self.plan.len());
         let mut response = refusal(StatusCode::RANGE_NOT_SATISFIABLE, reason);
-        let range = HeaderValue::try_from(format!("bytes */{}", self.plan.len())).ok();
-        put(response.headers_mut(), header::CONTENT_RANGE, range);
-        response.headers_mut().insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        head::put_length(response.headers_mut(), self.plan.len());
         response
     }
+}
+
+/// Returns an answer. The connection learns from its extensions which base image the bytes belong to.
+fn response((status, fields): StatusAndFields, body: AnswerBody) -> Response<AnswerBody> {
+    let base_file = body.base_file();
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = fields;
+    if let Some(file) = base_file {
+        response.extensions_mut().insert(file);
+    }
+    response
 }
 
 /// An answer without bytes of the representation, which says why.
 fn refusal(status: StatusCode, reason: impl Into<String>) -> Response<AnswerBody> {
     ApiError::at_gate(status, reason).into_response().map(AnswerBody::Error)
-}
-
-/// What range it is, of how many bytes.
-fn content_range(range: ByteRange, len: u64) -> Option<HeaderValue> {
-    /// Three numbers with all their digits.
-    const MOST: usize = "bytes -/".len() + 3 * "18446744073709551615".len();
-    let mut text = [0; MOST];
-    let mut rest = text.as_mut_slice();
-    let mut digits = itoa::Buffer::new();
-    for (before, number) in [("bytes ", range.first()), ("-", range.last()), ("/", len)] {
-        rest.write_all(before.as_bytes()).ok()?;
-        rest.write_all(digits.format(number).as_bytes()).ok()?;
-    }
-    let unused = rest.len();
-    HeaderValue::from_bytes(text.get(..MOST - unused)?).ok()
-}
-
-/// The first lines of an answer with one range.
-fn beginning(told: [&Headers; 2]) -> Box<[u8]> {
-    let mut lines = b"HTTP/1.1 206 Partial Content\r\n".to_vec();
-    for (name, value) in told.into_iter().flatten() {
-        lines.extend_from_slice(&[name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
-    }
-    lines.into()
-}
-
-/// A map of what is kept, with room for two more.
-fn map<const N: usize>(kept: [&Headers; N]) -> HeaderMap {
-    let len: usize = kept.iter().map(|headers| headers.len()).sum();
-    let mut map = HeaderMap::with_capacity(len + 2);
-    for (name, value) in kept.into_iter().flatten() {
-        map.insert(name, value.clone());
-    }
-    map
-}
-
-fn put(headers: &mut HeaderMap, name: HeaderName, value: Option<HeaderValue>) {
-    if let Some(value) = value {
-        headers.insert(name, value);
-    }
 }

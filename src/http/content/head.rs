@@ -1,0 +1,178 @@
+//! The head of an answer: one description of its fields, for both ways to send it.
+//!
+//! Most answers go through hyper, which wants a map. Ranges on the fast path are written as text. Both come from the same [`Head`].
+
+use std::io::Write;
+
+use axum::http::header::{self, HeaderMap, HeaderName};
+use axum::http::{HeaderValue, StatusCode};
+
+use super::date::Date;
+use super::range::ByteRange;
+
+/// Clients may store the answer and must revalidate it. Shared caches may not store it: images contain secrets.
+const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-cache");
+/// All caches may store the answer and must revalidate it.
+const PUBLIC: HeaderValue = HeaderValue::from_static("public, no-cache");
+const BYTES: HeaderValue = HeaderValue::from_static("bytes");
+
+/// Fields as they are kept. With 2,000 images, one map for each took 250 MiB, because memory between them could not be given back.
+type Fields = Box<[(HeaderName, HeaderValue)]>;
+
+/// A head for hyper.
+pub(super) type StatusAndFields = (StatusCode, HeaderMap);
+
+/// The fields that all answers about a representation have.
+#[derive(Debug, Clone)]
+pub(super) struct Head {
+    /// Those of every answer, 304 included.
+    identity: Fields,
+    /// Those that answers with bytes have in addition.
+    description: Fields,
+    /// The beginning of a 206 answer as text, with all of these.
+    partial: Box<[u8]>,
+}
+
+/// The fields of an answer with one range, or with the whole representation.
+pub(super) struct RangeFields {
+    content_range: Option<HeaderValue>,
+    len: u64,
+}
+
+impl Head {
+    /// Values that no header can hold are left out.
+    pub(super) fn new(
+        etag: &str,
+        last_modified: Option<HeaderValue>,
+        (content_type, content_disposition): (HeaderValue, Option<HeaderValue>),
+    ) -> Self {
+        let identity = [
+            (header::CACHE_CONTROL, Some(PRIVATE)),
+            (header::ETAG, HeaderValue::from_str(etag).ok()),
+            (header::LAST_MODIFIED, last_modified),
+        ];
+        let description = [
+            (header::ACCEPT_RANGES, Some(BYTES)),
+            (header::CONTENT_DISPOSITION, content_disposition),
+            (header::CONTENT_TYPE, Some(content_type)),
+        ];
+        let [identity, description] = [identity, description]
+            .map(|fields| fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect());
+        let partial = partial([&identity, &description]);
+        Self { identity, description, partial }
+    }
+
+    /// Returns the same head for a representation without secrets.
+    pub(super) fn public(mut self) -> Self {
+        for (_, value) in self.identity.iter_mut().filter(|(name, _)| name == header::CACHE_CONTROL) {
+            *value = PUBLIC;
+        }
+        self.partial = partial([&self.identity, &self.description]);
+        self
+    }
+
+    /// Returns the head of the answer 304 to a client that has the representation.
+    #[inline]
+    pub(super) fn not_modified(&self) -> StatusAndFields {
+        (StatusCode::NOT_MODIFIED, map([&self.identity]))
+    }
+
+    /// Returns the head of an answer with the whole representation, or one range of it.
+    #[inline]
+    pub(super) fn with_range(&self, range: RangeFields) -> StatusAndFields {
+        // All fields also for a client that has them from an earlier answer: real clients use those of the last answer.
+        let mut fields = map([&self.identity, &self.description]);
+        let status = if range.content_range.is_some() { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
+        if let Some(content_range) = range.content_range {
+            fields.insert(header::CONTENT_RANGE, content_range);
+        }
+        fields.insert(header::CONTENT_LENGTH, range.len.into());
+        (status, fields)
+    }
+
+    /// Returns the head of an answer with several ranges, in a body of `len` bytes.
+    #[inline]
+    pub(super) fn with_parts(&self, content_type: Option<HeaderValue>, len: u64) -> StatusAndFields {
+        let mut fields = map([&self.identity, &self.description]);
+        if let Some(content_type) = content_type {
+            fields.insert(header::CONTENT_TYPE, content_type);
+        }
+        fields.insert(header::CONTENT_LENGTH, len.into());
+        (StatusCode::PARTIAL_CONTENT, fields)
+    }
+
+    /// Writes the head of an answer with one range as text.
+    #[inline]
+    pub(super) fn write(&self, range: &RangeFields, date: &Date, text: &mut Vec<u8>) {
+        text.extend_from_slice(&self.partial);
+        let content_range = range.content_range.as_ref().map_or(&b""[..], HeaderValue::as_bytes);
+        for part in [
+            b"content-range: ",
+            content_range,
+            b"\r\ncontent-length: ",
+            itoa::Buffer::new().format(range.len).as_bytes(),
+            b"\r\ndate: ",
+            date.value().as_bytes(),
+            b"\r\n\r\n",
+        ] {
+            text.extend_from_slice(part);
+        }
+    }
+}
+
+impl RangeFields {
+    /// Returns the fields of an answer with all bytes.
+    #[inline]
+    pub(super) fn whole(len: u64) -> Self {
+        Self { content_range: None, len }
+    }
+
+    /// Returns the fields of an answer with one range of `len` bytes.
+    #[inline]
+    pub(super) fn range(range: ByteRange, len: u64) -> Option<Self> {
+        Some(Self { content_range: Some(content_range(range, len)?), len: range.len() })
+    }
+}
+
+/// Adds the fields of an answer 416: the length of the representation.
+pub(super) fn put_length(fields: &mut HeaderMap, len: u64) {
+    if let Ok(range) = HeaderValue::try_from(format!("bytes */{len}")) {
+        fields.insert(header::CONTENT_RANGE, range);
+    }
+    fields.insert(header::ACCEPT_RANGES, BYTES);
+}
+
+#[inline]
+fn content_range(range: ByteRange, len: u64) -> Option<HeaderValue> {
+    /// Three numbers with all their digits.
+    const MOST: usize = "bytes -/".len() + 3 * "18446744073709551615".len();
+    let mut text = [0; MOST];
+    let mut rest = text.as_mut_slice();
+    let mut digits = itoa::Buffer::new();
+    for (before, number) in [("bytes ", range.first()), ("-", range.last()), ("/", len)] {
+        rest.write_all(before.as_bytes()).ok()?;
+        rest.write_all(digits.format(number).as_bytes()).ok()?;
+    }
+    let unused = rest.len();
+    HeaderValue::from_bytes(text.get(..MOST - unused)?).ok()
+}
+
+/// Returns the status line and the kept fields of an answer with one range.
+fn partial(kept: [&Fields; 2]) -> Box<[u8]> {
+    let mut lines = b"HTTP/1.1 206 Partial Content\r\n".to_vec();
+    for (name, value) in kept.into_iter().flatten() {
+        lines.extend_from_slice(&[name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
+    }
+    lines.into()
+}
+
+/// Returns kept fields as a map, with room for two more.
+#[inline]
+fn map<const N: usize>(kept: [&Fields; N]) -> HeaderMap {
+    let len: usize = kept.iter().map(|fields| fields.len()).sum();
+    let mut map = HeaderMap::with_capacity(len + 2);
+    for (name, value) in kept.into_iter().flatten() {
+        map.insert(name, value.clone());
+    }
+    map
+}
