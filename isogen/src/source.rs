@@ -10,7 +10,8 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 
 use crate::digest::{Digest, HashStates, Hasher};
-use crate::{Error, Extent, Result};
+use crate::error::{Error, Result};
+use crate::extent::Extent;
 
 /// Bytes that can be read at any position, by any thread, without a cursor.
 pub trait ReadAt: fmt::Debug + Send + Sync {
