@@ -11,8 +11,8 @@ use axum::response::Response;
 use tracing::Instrument;
 use uuid::Uuid;
 
-use super::Redacted;
 use super::metrics::{Area, Metrics};
+use super::redacted::Redacted;
 
 /// The header with the id of a request. Whoever sends one finds it in the log; a request without has one of ours from here
 /// on. It is not sent back.
