@@ -410,6 +410,7 @@ fn clusters_of_elsewhere_are_added() {
         for (key, value) in [
             ("kind", json!("AddHostsCluster")),
             ("status", json!("adding-hosts")),
+            ("status_info", json!("cluster is adding hosts to existing OCP cluster")),
             ("imported", json!(true)),
             ("name", json!("there")),
             ("base_dns_domain", json!("example.com")),
@@ -452,6 +453,7 @@ fn disconnected_clusters_are_only_known() {
         let made = service.post("/v2/clusters/disconnected", &body).await.expect(201);
         assert_eq!(made["kind"], "DisconnectedCluster");
         assert_eq!(made["status"], "unmonitored");
+        assert_eq!(made["status_info"], "Cluster created for offline installation");
         assert_eq!(made["openshift_version"], "4.19.1");
         assert_eq!(made["platform"], json!({}));
         let reason = service.patch(&path(&made), &json!({"tags": "x"})).await.refused(409);

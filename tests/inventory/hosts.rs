@@ -234,12 +234,14 @@ fn the_ignition_config_of_a_host_may_be_otherwise() {
 fn a_host_of_the_pool_becomes_part_of_a_cluster_and_leaves_it() {
     on_each_database(async |service| {
         let agent = Agent::known(service, "node-1").await;
+        assert_eq!(agent.host().await["status_info"], "Host is ready to be bound to a cluster");
         let cluster = cluster(service, &json!({})).await;
         let bind = format!("{}/actions/bind", agent.path());
         let unbind = format!("{}/actions/unbind", agent.path());
         service.post(&unbind, &json!({})).await.refused(409);
         let bound = service.post(&bind, &json!({"cluster_id": cluster})).await.expect(200);
         assert_eq!(bound["status"], "binding");
+        assert_eq!(bound["status_info"], "Host is waiting to be bound to the cluster");
         assert_eq!(bound["cluster_id"], cluster.as_str());
         assert!(bound.get("inventory").is_none() && bound.get("requested_hostname").is_none());
         assert_eq!(bound["progress_stages"], Value::Null);
@@ -257,6 +259,7 @@ fn a_host_of_the_pool_becomes_part_of_a_cluster_and_leaves_it() {
         assert_eq!(agent.steps().await, ["inventory"]);
         agent.reply("inventory", &machine("node-1")).await.expect(204);
         assert_eq!(agent.status().await, "known");
+        assert_eq!(agent.host().await["status_info"], "Host is ready to be installed");
         assert_eq!(agent.steps().await, ["inventory", "ntp-synchronizer"]);
 
         let shown = service.get(&format!("/v2/clusters/{cluster}")).await.expect(200);
@@ -265,6 +268,7 @@ fn a_host_of_the_pool_becomes_part_of_a_cluster_and_leaves_it() {
 
         let left = service.post(&unbind, &json!({})).await.expect(200);
         assert_eq!(left["status"], "unbinding");
+        assert_eq!(left["status_info"], "Host is waiting to be unbound from the cluster");
         assert!(left.get("cluster_id").is_none());
         assert_eq!(agent.poll().await.expect(200)["post_step_action"], "exit");
         agent.register().await.expect(201);
@@ -465,6 +469,14 @@ fn registration_in_each_state() {
             assert_eq!(answer.status, status, "{from}: {}", answer.text);
             let host = agent.host().await;
             assert_eq!(host["status"], to.as_str(), "{from}");
+            let info = match (from, to) {
+                (S::Error, _) => None,
+                (_, S::Error) => Some("The host unexpectedly restarted during the installation"),
+                (_, S::Known) => Some("Host is ready to be installed"),
+                (_, S::Discovering) => Some("Waiting for host to send hardware details"),
+                _ => None,
+            };
+            assert!(info.is_none_or(|info| host["status_info"] == info), "{from}: {host}");
         }
         let events = events(service, &agent.infra_env).await;
         let failed = events.iter().filter(|(name, _)| name == "host_registration_failed").count();

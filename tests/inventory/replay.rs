@@ -35,7 +35,7 @@ fn cluster_rows() -> Vec<Row> {
             201,
             json!({
                 "kind": "Cluster", "id": "<cluster>", "href": "<text>", "name": "demo", "status": "insufficient",
-                "status_info": "<text>", "high_availability_mode": "Full", "hyperthreading": "all",
+                "status_info": "Cluster is not ready for install", "high_availability_mode": "Full", "hyperthreading": "all",
                 "cpu_architecture": "x86_64", "image_info": {"created_at": "0001-01-01T00:00:00Z"},
                 "cluster_networks": [{"cidr": "10.128.0.0/14", "host_prefix": 23}],
                 "service_networks": [{"cidr": "172.30.0.0/16"}], "pull_secret_set": true, "deleted_at": null,
