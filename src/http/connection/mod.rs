@@ -195,7 +195,7 @@ impl Answers<'_> {
         let Self { connections: Connections { app, routes, .. }, peer, progress, .. } = self;
         progress.asked();
         let refusal = refusal(&request);
-        // Where there is more of a request, somebody has to read it.
+        // A request with a body goes to the routes, which read the body.
         let known = self.known().filter(|_| request.body().is_end_stream() && refusal.is_none());
         let again = known.and_then(|known| known.cached_response(&request, &self.requester));
         let response = match (again, refusal) {
@@ -234,7 +234,7 @@ fn refusal<B: HttpBody>(request: &Request<B>) -> Option<Response<Body>> {
     Some(response)
 }
 
-/// An answer that is made on another runtime, as long as somebody waits for it.
+/// An answer that is made on another runtime. Dropping it ends the work.
 struct Elsewhere(JoinHandle<Response<Body>>);
 
 impl Future for Elsewhere {

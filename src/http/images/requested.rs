@@ -66,7 +66,9 @@ impl ImageRequest {
         let name = self.query.text("arch").unwrap_or("x86_64");
         match CpuArchitecture::from_name(name) {
             Some(architecture) => Ok((version.to_owned(), architecture)),
-            None => Err(ApiError::malformed(format!("arch in query is {name:?}, which is no architecture"))),
+            None => {
+                Err(ApiError::malformed(format!("arch in query is {name:?}, which is not an architecture")))
+            }
         }
     }
 }
@@ -95,7 +97,7 @@ impl RequestedImage {
         let (file, is_digest) = without_digest(&file);
         let artifact = Artifact::of_iso(file).ok_or_else(|| no_such_file(file))?;
         let Some(known) = CpuArchitecture::from_name(&architecture) else {
-            return Err(ApiError::not_found(format!("there is no architecture {architecture:?}")));
+            return Err(ApiError::not_found(format!("unknown architecture {architecture:?}")));
         };
         Ok(Self { infra_env, artifact, machine: None, live_image: Some((version, known)), access, is_digest })
     }
@@ -114,7 +116,7 @@ impl RequestedImage {
 }
 
 pub(super) fn no_such_file(name: &str) -> ApiError {
-    ApiError::not_found(format!("there is no image {name:?}"))
+    ApiError::not_found(format!("image {name:?} does not exist"))
 }
 
 /// A name without the ending of digests, and whether it had it.
@@ -125,7 +127,7 @@ pub(super) fn without_digest(file: &str) -> (&str, bool) {
 /// Only the form in lower case is an id here, as it always was.
 pub(super) fn infra_env(text: &str) -> Result<InfraEnvId, ApiError> {
     let id: Option<InfraEnvId> = text.parse().ok().filter(|id: &InfraEnvId| id.to_string() == text);
-    id.ok_or_else(|| ApiError::not_found("this is no id of an infra-env"))
+    id.ok_or_else(|| ApiError::not_found("not a valid infra-env id (expected a UUID in lower case)"))
 }
 
 /// The infra-env that a token says it is for. The policy looks at whether that is so.
@@ -136,7 +138,7 @@ pub(super) fn infra_env_of(token: &str) -> Result<InfraEnvId, ApiError> {
     let claim = |name: &str| claims.as_ref()?.get(name)?.as_str()?.parse().ok();
     claim("sub")
         .or_else(|| claim("infra_env_id"))
-        .ok_or_else(|| ApiError::not_found("this is no token of an infra-env"))
+        .ok_or_else(|| ApiError::not_found("not a token of an infra-env"))
 }
 
 /// The infra-env of one of our own URLs, named by its id or by a token for it, and what the caller shows.

@@ -133,7 +133,7 @@ async fn boot_file(
 ) -> Result<Response, ApiError> {
     let (name, is_digest) = without_digest(&name);
     let file = BootFile::of_name(name)
-        .ok_or_else(|| ApiError::not_found(format!("there is no boot artifact {name:?}")))?;
+        .ok_or_else(|| ApiError::not_found(format!("boot artifact {name:?} does not exist")))?;
     let (version, architecture) = asked.live_image()?;
     server.answer_boot_file((file, is_digest), (&version, architecture), None, &asked).await
 }

@@ -86,7 +86,7 @@ impl ImageServer {
     }
 }
 
-/// What a client hears of a version that there is no image for.
+/// The error for a version without a base image.
 pub(super) fn no_such_image((version, architecture): (&str, CpuArchitecture)) -> ApiError {
     ApiError::not_found(format!("no image of version {version} for {architecture} is served here"))
 }
