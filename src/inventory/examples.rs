@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{OpenApi, PathItem, RefOr};
 
-/// The example body of an operation; `None` if its body is not JSON.
+/// The example body of an operation; `None` if it has no body.
 fn of_operation(id: &str) -> Option<Value> {
     const ID: &str = "6ba7b810-9dad-11d1-80b4-00c04fd430c8";
     const PULL_SECRET: &str = r#"{"auths":{"quay.io":{"auth":"dXNlcjpwYXNz"}}}"#;
@@ -61,6 +61,7 @@ fn of_operation(id: &str) -> Option<Value> {
             "openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "418.94.202501221327-0",
             "url": "https://mirror.example.com/rhcos-4.18-x86_64-live.iso",
         }),
+        "V2UploadLogs" => json!({"upfile": "node-1.tar.gz"}),
         _ => return None,
     };
     Some(example)
@@ -72,8 +73,10 @@ pub(super) fn add_to(document: &mut OpenApi) {
         for operation in operations_of(item) {
             let example = operation.operation_id.as_deref().and_then(of_operation);
             let Some(RefOr::T(body)) = operation.request_body.as_mut() else { continue };
-            if let Some(RefOr::T(content)) = body.content.get_mut("application/json") {
-                content.example = example;
+            for content in body.content.values_mut() {
+                if let RefOr::T(content) = content {
+                    content.example.clone_from(&example);
+                }
             }
         }
     }
