@@ -258,8 +258,11 @@ fn a_host_of_the_pool_becomes_part_of_a_cluster_and_leaves_it() {
         assert!(host.get("inventory").is_none());
         assert_eq!(agent.steps().await, ["inventory"]);
         agent.reply("inventory", &machine("node-1")).await.expect(204);
-        assert_eq!(agent.status().await, "known");
-        assert_eq!(agent.host().await["status_info"], "Host is ready to be installed");
+        let host = agent.host().await;
+        assert_eq!(
+            (&host["status"], &host["status_info"]),
+            (&json!("known"), &json!("Host is ready to be installed"))
+        );
         assert_eq!(agent.steps().await, ["inventory", "ntp-synchronizer"]);
 
         let shown = service.get(&format!("/v2/clusters/{cluster}")).await.expect(200);
@@ -467,16 +470,33 @@ fn registration_in_each_state() {
             .await;
             let answer = agent.register().await;
             assert_eq!(answer.status, status, "{from}: {}", answer.text);
+            let refusal = match from {
+                S::InstallingPendingUserAction => {
+                    "Host is required to be booted from disk /dev/disk/by-id/wwn-0x5000000000000001"
+                }
+                S::Installed => {
+                    "Host is trying to register after the cluster has already been installed. That most probably means \
+                     that the host is booting from the installation ISO, and therefore not effectively joining the \
+                     cluster. The request will be ignored. Fix the boot order and reboot the host."
+                }
+                _ => "",
+            };
+            assert!(answer.text.contains(refusal), "{from}: {}", answer.text);
             let host = agent.host().await;
             assert_eq!(host["status"], to.as_str(), "{from}");
-            let info = match (from, to) {
-                (S::Error, _) => None,
-                (_, S::Error) => Some("The host unexpectedly restarted during the installation"),
-                (_, S::Known) => Some("Host is ready to be installed"),
-                (_, S::Discovering) => Some("Waiting for host to send hardware details"),
-                _ => None,
+            let text = match (from, to) {
+                (_, S::Discovering) => "Waiting for host to send hardware details",
+                (_, S::Known) => "Host is ready to be installed",
+                (S::Installing | S::InstallingInProgress, S::Error) => {
+                    "The host unexpectedly restarted during the installation"
+                }
+                (S::InstallingInProgress, S::InstallingPendingUserAction) => {
+                    "Expected the host to boot from disk, but it booted the installation image - please reboot and fix \
+                     boot order to boot from disk s1 (sda, /dev/disk/by-id/wwn-0x5000000000000001)"
+                }
+                _ => continue,
             };
-            assert!(info.is_none_or(|info| host["status_info"] == info), "{from}: {host}");
+            assert_eq!(host["status_info"], text, "{from}");
         }
         let events = events(service, &agent.infra_env).await;
         let failed = events.iter().filter(|(name, _)| name == "host_registration_failed").count();

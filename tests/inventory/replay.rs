@@ -118,6 +118,7 @@ fn agent_rows() -> Vec<Row> {
             201,
             json!({
                 "kind": "Host", "id": "<host>", "infra_env_id": "{infra_env}", "cluster_id": "{cluster}", "status": "discovering",
+                "status_info": "Waiting for host to send hardware details",
                 "next_step_runner_command": {"args": ["<text>"]}, "role": "auto-assign",
             }),
         ),

@@ -20,6 +20,11 @@ use crate::inventory::infra_env::InfraEnvRecord;
 use crate::inventory::request::RequestId;
 use crate::inventory::store::{Change, Records, Stored};
 
+/// The refusal of an installed host that booted the discovery image again.
+const AFTER_INSTALLATION: &str = "Host is trying to register after the cluster has already been installed. That most probably \
+                                  means that the host is booting from the installation ISO, and therefore not effectively \
+                                  joining the cluster. The request will be ignored. Fix the boot order and reboot the host.";
+
 /// Who registers.
 #[derive(Clone, Debug)]
 pub(super) struct Registration {
@@ -146,7 +151,8 @@ impl Registration {
             | S::PendingForInput
             | S::Resetting => start_anew(host, S::Discovering, journal),
             S::InstallingPendingUserAction if left_image => {
-                return Err(ApiError::bad(boot_order(host)?));
+                let disk = host.choices.installation_disk.as_ref().map_or("", |disk| disk.id.as_str());
+                return Err(ApiError::bad(format!("Host is required to be booted from disk {disk}")));
             }
             S::InstallingInProgress | S::AddedToExistingCluster if left_image => {
                 let info = boot_order(host)?;
@@ -157,11 +163,7 @@ impl Registration {
             }
             S::Error => {}
             S::Installed => {
-                return Err(ApiError::conflict(format!(
-                    "Host {} is part of an installed cluster and booted the discovery image: its boot order has to be \
-                     changed, so that it boots from its disk",
-                    host.id
-                )));
+                return Err(ApiError::conflict(AFTER_INSTALLATION));
             }
             status if (status.is_in_pool() || is_leaving(status)) && infra_env.cluster_id.is_none() => {
                 start_anew(host, S::DiscoveringUnbound, journal);
