@@ -253,6 +253,12 @@ mod tests {
     }
 
     #[test]
+    fn keys_of_images_match_without_case() {
+        let list = r#"[{"OpenShift_Version": "4.14", "CPU_Architecture": "x86_64", "URL": "http://a/b.iso", "Version": "1"}]"#;
+        assert_eq!(Catalogue::parse(list).unwrap().os_images()[0].url, "http://a/b.iso");
+    }
+
+    #[test]
     fn an_image_is_found_by_its_version_then_by_the_minor_one_then_within_it() {
         let catalogue = catalogue(&[
             ("4.13.2", "x86_64"),

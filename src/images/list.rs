@@ -44,8 +44,10 @@ impl Element<'_> {
         self.list.error(format!("[{}].{key} {reason}", self.index))
     }
 
+    /// The value of a key, which is matched without case, as Go does.
     fn value(&self, key: &str) -> Option<&Value> {
-        self.map.get(key).filter(|value| !value.is_null())
+        let is_key = |(found, value): &(&String, &Value)| found.eq_ignore_ascii_case(key) && !value.is_null();
+        self.map.iter().rfind(is_key).map(|(_, value)| value)
     }
 
     /// A text that may be absent.

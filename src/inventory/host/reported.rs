@@ -6,7 +6,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{DeserializeOwned, SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, DeserializeSeed, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::api_error::ApiError;
@@ -149,7 +149,7 @@ pub(super) fn null_as_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + D
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
-/// Reads objects alone: a list of values in the order of an object's keys is none.
+/// Reads a struct from a JSON object, never from an array, and matches keys without case, as Go does.
 pub(super) struct ObjectOnly<D>(pub(super) D);
 
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for ObjectOnly<D> {
@@ -159,9 +159,76 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for ObjectOnly<D> {
         self.0.deserialize_map(visitor)
     }
 
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
+        self.0.deserialize_map(CaseFolding { fields, inner: visitor })
+    }
+
     serde::forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
-        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+        newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+    }
+}
+
+/// Renames keys that differ from a field by case alone to that field. It wraps the visitor of the struct, the map's
+/// access and the seed of each key, so that a report is read in one pass without a copy of its keys.
+struct CaseFolding<T> {
+    fields: &'static [&'static str],
+    inner: T,
+}
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for CaseFolding<V> {
+    type Value = V::Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.expecting(f)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<V::Value, A::Error> {
+        self.inner.visit_map(CaseFolding { fields: self.fields, inner: map })
+    }
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for CaseFolding<A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+        self.inner.next_key_seed(FoldedKey { fields: self.fields, seed })
+    }
+
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
+        self.inner.next_value_seed(seed)
+    }
+}
+
+/// The seed of one key.
+struct FoldedKey<K> {
+    fields: &'static [&'static str],
+    seed: K,
+}
+
+impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for FoldedKey<K> {
+    type Value = K::Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<K::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de, K: DeserializeSeed<'de>> Visitor<'de> for FoldedKey<K> {
+    type Value = K::Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, key: &str) -> Result<K::Value, E> {
+        let field = self.fields.iter().find(|field| field.eq_ignore_ascii_case(key));
+        self.seed.deserialize(field.map_or(key, |field| *field).into_deserializer())
     }
 }
 
@@ -337,6 +404,14 @@ mod tests {
         let report: NtpReport = read("ntp", text).unwrap();
         assert_eq!(write(&report), r#"{"ntp_sources":[{"source_name":"a"}]}"#);
         assert_eq!(write(&read::<NtpReport>("ntp", "{}").unwrap()), r#"{"ntp_sources":null}"#);
+    }
+
+    #[test]
+    fn keys_match_without_case() {
+        let text =
+            r#"{"NTP_Sources": [{"SOURCE_NAME": "a", "Source_State": "synced", "\u0053ource_Other": 1}]}"#;
+        let report: NtpReport = read("ntp", text).unwrap();
+        assert_eq!(write(&report), r#"{"ntp_sources":[{"source_name":"a","source_state":"synced"}]}"#);
     }
 
     #[test]

@@ -17,7 +17,10 @@ pub(crate) struct RequiredRegistries<'a> {
 pub(crate) fn check_pull_secret(text: &str, required: RequiredRegistries<'_>) -> Result<(), String> {
     let json: Value =
         serde_json::from_str(text.trim()).map_err(|_| "pull secret must be a well-formed JSON".to_owned())?;
-    let auths = json.get("auths").and_then(Value::as_object).filter(|auths| !auths.is_empty());
+    // As in Go, the case of this key does not matter. The keys below it are those of a map there, whose case does.
+    let auths =
+        json.as_object().and_then(|map| map.iter().rfind(|(key, _)| key.eq_ignore_ascii_case("auths")));
+    let auths = auths.and_then(|(_, auths)| auths.as_object()).filter(|auths| !auths.is_empty());
     let auths = auths.ok_or("pull secret must contain 'auths' JSON-object field")?;
     for (registry, entry) in auths {
         check_entry(registry, entry)?;
@@ -108,6 +111,13 @@ mod tests {
         ] {
             assert_eq!(check(text).unwrap_err(), reason);
         }
+    }
+
+    #[test]
+    fn auths_match_without_case() {
+        check(r#"{"AUTHS": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#).unwrap();
+        check(r#"{"Auths": {}, "auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#).unwrap();
+        assert!(check(r#"{"AUTHS": {"quay.io": {"auth": "?"}}}"#).is_err());
     }
 
     #[test]
