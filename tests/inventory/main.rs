@@ -23,6 +23,7 @@ mod openapi;
 mod outage;
 mod races;
 mod remains;
+mod replay;
 mod router;
 mod sequences;
 mod service;

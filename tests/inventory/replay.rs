@@ -19,7 +19,14 @@ struct Row {
     hears: Value,
 }
 
-fn row(says: &'static str, method: Method, path: &'static str, body: Value, status: u16, hears: Value) -> Row {
+fn row(
+    says: &'static str,
+    method: Method,
+    path: &'static str,
+    body: Value,
+    status: u16,
+    hears: Value,
+) -> Row {
     Row { says, method, path, body, status, hears }
 }
 
@@ -41,7 +48,14 @@ fn cluster_rows() -> Vec<Row> {
                 "service_networks": [{"cidr": "172.30.0.0/16"}], "pull_secret_set": true, "deleted_at": null,
             }),
         ),
-        row("it is shown", Method::GET, "/v2/clusters/{cluster}", Value::Null, 200, json!({"id": "{cluster}", "hosts": []})),
+        row(
+            "it is shown",
+            Method::GET,
+            "/v2/clusters/{cluster}",
+            Value::Null,
+            200,
+            json!({"id": "{cluster}", "hosts": []}),
+        ),
         row("it is listed", Method::GET, "/v2/clusters", Value::Null, 200, json!([{"id": "{cluster}"}])),
         row(
             "it is changed, which answers 201",
@@ -82,8 +96,22 @@ fn infra_env_rows() -> Vec<Row> {
     let url = format!("{IMAGE_SERVICE}/byid/{{infra_env}}/4.18/x86_64/minimal.iso");
     vec![
         row("an infra-env is made", Method::POST, "/v2/infra-envs", body, 201, shown),
-        row("it is shown", Method::GET, "/v2/infra-envs/{infra_env}", Value::Null, 200, json!({"id": "{infra_env}"})),
-        row("those of a cluster are listed", Method::GET, "/v2/infra-envs?cluster_id={cluster}", Value::Null, 200, json!([{"id": "{infra_env}"}])),
+        row(
+            "it is shown",
+            Method::GET,
+            "/v2/infra-envs/{infra_env}",
+            Value::Null,
+            200,
+            json!({"id": "{infra_env}"}),
+        ),
+        row(
+            "those of a cluster are listed",
+            Method::GET,
+            "/v2/infra-envs?cluster_id={cluster}",
+            Value::Null,
+            200,
+            json!([{"id": "{infra_env}"}]),
+        ),
         row(
             "it is changed, which answers 201, and says `image_type`",
             Method::PATCH,
@@ -92,11 +120,46 @@ fn infra_env_rows() -> Vec<Row> {
             201,
             json!({"type": "minimal-iso", "download_url": url, "kernel_arguments": r#"[{"operation":"append","value":"quiet"}]"#}),
         ),
-        row("its image has a URL", Method::GET, "/v2/infra-envs/{infra_env}/downloads/image-url", Value::Null, 200, json!({"url": url, "expires_at": "0001-01-01T00:00:00.000Z"})),
-        row("its config is downloaded", Method::GET, "/v2/infra-envs/{infra_env}/downloads/files?file_name=discovery.ign", Value::Null, 200, json!({"ignition": {"version": "3.1.0"}})),
-        row("its files have URLs", Method::GET, "/v2/infra-envs/{infra_env}/downloads/files-presigned?file_name=discovery.ign", Value::Null, 200, json!({"url": "<text>", "expires_at": "0001-01-01T00:00:00.000Z"})),
-        row("an unknown key is refused in the short shape", Method::PATCH, "/v2/infra-envs/{infra_env}", json!({"unheard": 1}), 400, json!({"code": 400, "message": "<text>"})),
-        row("an operation refuses in the long shape", Method::GET, "/v2/infra-envs/00000000-0000-4000-8000-000000000000", Value::Null, 404, json!({"code": "404", "href": "", "id": 404, "kind": "Error", "reason": "record not found"})),
+        row(
+            "its image has a URL",
+            Method::GET,
+            "/v2/infra-envs/{infra_env}/downloads/image-url",
+            Value::Null,
+            200,
+            json!({"url": url, "expires_at": "0001-01-01T00:00:00.000Z"}),
+        ),
+        row(
+            "its config is downloaded",
+            Method::GET,
+            "/v2/infra-envs/{infra_env}/downloads/files?file_name=discovery.ign",
+            Value::Null,
+            200,
+            json!({"ignition": {"version": "3.1.0"}}),
+        ),
+        row(
+            "its files have URLs",
+            Method::GET,
+            "/v2/infra-envs/{infra_env}/downloads/files-presigned?file_name=discovery.ign",
+            Value::Null,
+            200,
+            json!({"url": "<text>", "expires_at": "0001-01-01T00:00:00.000Z"}),
+        ),
+        row(
+            "an unknown key is refused in the short shape",
+            Method::PATCH,
+            "/v2/infra-envs/{infra_env}",
+            json!({"unheard": 1}),
+            400,
+            json!({"code": 400, "message": "<text>"}),
+        ),
+        row(
+            "an operation refuses in the long shape",
+            Method::GET,
+            "/v2/infra-envs/00000000-0000-4000-8000-000000000000",
+            Value::Null,
+            404,
+            json!({"code": "404", "href": "", "id": 404, "kind": "Error", "reason": "record not found"}),
+        ),
     ]
 }
 
@@ -114,7 +177,7 @@ fn agent_rows() -> Vec<Row> {
             "a machine registers, and is told what to run",
             Method::POST,
             "/v2/infra-envs/{infra_env}/hosts",
-            json!({"host_id": HOST, "discovery_agent_version": "agent:v1"}),
+            json!({"host_id": HOST, "discovery_agent_version": "quay.io/edge-infrastructure/assisted-installer-agent:latest"}),
             201,
             json!({
                 "kind": "Host", "id": "<host>", "infra_env_id": "{infra_env}", "cluster_id": "{cluster}", "status": "discovering",
@@ -122,7 +185,14 @@ fn agent_rows() -> Vec<Row> {
                 "next_step_runner_command": {"args": ["<text>"]}, "role": "auto-assign",
             }),
         ),
-        row("it asks what to do", Method::GET, path, Value::Null, 200, json!({"next_instruction_seconds": 60, "instructions": [{"step_type": "inventory", "step_id": "<text>"}]})),
+        row(
+            "it asks what to do",
+            Method::GET,
+            path,
+            Value::Null,
+            200,
+            json!({"next_instruction_seconds": 60, "instructions": [{"step_type": "inventory", "step_id": "<text>"}]}),
+        ),
         row(
             "it tells what it is",
             Method::POST,
@@ -131,12 +201,54 @@ fn agent_rows() -> Vec<Row> {
             204,
             Value::Null,
         ),
-        row("it is shown", Method::GET, "/v2/infra-envs/{infra_env}/hosts/{host}", Value::Null, 200, json!({"requested_hostname": "node-1", "checked_in_at": "<time>"})),
-        row("it is listed", Method::GET, "/v2/infra-envs/{infra_env}/hosts", Value::Null, 200, json!([{"id": "{host}"}])),
-        row("what happened is told", Method::GET, "/v2/events?infra_env_id={infra_env}", Value::Null, 200, json!([{"name": "infra_env_registered", "severity": "info", "event_time": "<time>"}])),
-        row("with a machine, the infra-env stays", Method::DELETE, "/v2/infra-envs/{infra_env}", Value::Null, 400, json!({"kind": "Error"})),
-        row("the machine goes", Method::DELETE, "/v2/infra-envs/{infra_env}/hosts/{host}", Value::Null, 204, Value::Null),
-        row("then the infra-env", Method::DELETE, "/v2/infra-envs/{infra_env}", Value::Null, 204, Value::Null),
+        row(
+            "it is shown",
+            Method::GET,
+            "/v2/infra-envs/{infra_env}/hosts/{host}",
+            Value::Null,
+            200,
+            json!({"requested_hostname": "node-1", "checked_in_at": "<time>"}),
+        ),
+        row(
+            "it is listed",
+            Method::GET,
+            "/v2/infra-envs/{infra_env}/hosts",
+            Value::Null,
+            200,
+            json!([{"id": "{host}"}]),
+        ),
+        row(
+            "what happened is told",
+            Method::GET,
+            "/v2/events?infra_env_id={infra_env}",
+            Value::Null,
+            200,
+            json!([{"name": "infra_env_registered", "severity": "info", "event_time": "<time>"}]),
+        ),
+        row(
+            "with a machine, the infra-env stays",
+            Method::DELETE,
+            "/v2/infra-envs/{infra_env}",
+            Value::Null,
+            400,
+            json!({"kind": "Error"}),
+        ),
+        row(
+            "the machine goes",
+            Method::DELETE,
+            "/v2/infra-envs/{infra_env}/hosts/{host}",
+            Value::Null,
+            204,
+            Value::Null,
+        ),
+        row(
+            "then the infra-env",
+            Method::DELETE,
+            "/v2/infra-envs/{infra_env}",
+            Value::Null,
+            204,
+            Value::Null,
+        ),
         row("then the cluster", Method::DELETE, "/v2/clusters/{cluster}", Value::Null, 204, Value::Null),
     ]
 }
@@ -151,13 +263,16 @@ fn filled(text: &str, names: &Names) -> String {
 /// Whether an answer is as a row says; keeps what the row has names for.
 fn compare(expected: &Value, found: &Value, at: &str, names: &mut Names) -> Result<(), String> {
     match (expected, found) {
-        (Value::Object(keys), Value::Object(_)) => {
-            keys.iter().try_for_each(|(key, expected)| compare(expected, &found[key], &format!("{at}.{key}"), names))
-        }
-        (Value::Array(items), Value::Array(all)) if items.len() <= all.len() && (!items.is_empty() || all.is_empty()) => {
+        (Value::Object(keys), Value::Object(_)) => keys
+            .iter()
+            .try_for_each(|(key, expected)| compare(expected, &found[key], &format!("{at}.{key}"), names)),
+        (Value::Array(items), Value::Array(all))
+            if items.len() <= all.len() && (!items.is_empty() || all.is_empty()) =>
+        {
             items.iter().zip(all).try_for_each(|(expected, found)| compare(expected, found, at, names))
         }
-        (Value::String(kind), found) if kind.starts_with('<') => match (kind.trim_matches(['<', '>']), found) {
+        (Value::String(kind), found) if kind.starts_with('<') => match (kind.trim_matches(['<', '>']), found)
+        {
             ("number", Value::Number(_)) => Ok(()),
             ("text" | "time", Value::String(text)) if !text.is_empty() => Ok(()),
             (name, Value::String(text)) if !["text", "time", "number"].contains(&name) => {
@@ -176,7 +291,8 @@ async fn play(service: &Service, rows: Vec<Row>, names: &mut Names) {
     for row in rows {
         let mut request = service.request(row.method, &filled(row.path, names));
         if !row.body.is_null() {
-            request = request.header("content-type", "application/json").body(filled(&row.body.to_string(), names));
+            request =
+                request.header("content-type", "application/json").body(filled(&row.body.to_string(), names));
         }
         let answer = send(request).await;
         assert_eq!(answer.status, row.status, "{}: {}", row.says, answer.text);
