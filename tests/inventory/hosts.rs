@@ -532,6 +532,31 @@ fn a_cluster_that_is_busy_takes_no_new_hosts_and_known_ones_still_register() {
 }
 
 #[test]
+fn status_info_names_failing_validations_and_lost_media() {
+    on_each_database(async |service| {
+        let cluster = cluster(service, &json!({})).await;
+        let agent = Agent::of(service, &infra_env(service, &json!({"cluster_id": cluster})).await);
+        agent.register().await.expect(201);
+        agent.reply("inventory", &machine("localhost")).await.expect(204);
+        let host = agent.host().await;
+        let text = "Host cannot be installed due to following failing validation(s): The host name localhost is forbidden";
+        assert_eq!((&host["status"], &host["status_info"]), (&json!("insufficient"), &json!(text)));
+        alter(service, &agent, |host| {
+            host.status = HostStatus::Installing;
+            host.status_info = "Installation is in progress".to_owned();
+        })
+        .await;
+        let lost = json!({"step_type": "inventory", "exit_code": 256, "output": "", "error": "read error"});
+        agent.say(&lost).await.expect(204);
+        let host = agent.host().await;
+        let text = "Failed - Unable to read from the discovery media. It was either disconnected or poor network conditions \
+                    prevented it from being read. Try using the minimal ISO option and be sure to keep the media \
+                    connected until the installation is completed. Installation is in progress";
+        assert_eq!((&host["status"], &host["status_info"]), (&json!("error"), &json!(text)));
+    });
+}
+
+#[test]
 fn progress_goes_forward_alone() {
     on_each_database(async |service| {
         let cluster = cluster(service, &json!({})).await;
