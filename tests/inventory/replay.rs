@@ -19,6 +19,7 @@ struct Row {
     hears: Value,
 }
 
+#[expect(clippy::too_many_arguments, reason = "the columns of a table")]
 fn row(
     says: &'static str,
     method: Method,
@@ -163,6 +164,7 @@ fn infra_env_rows() -> Vec<Row> {
     ]
 }
 
+#[expect(clippy::too_many_lines, reason = "the rows are a table")]
 fn agent_rows() -> Vec<Row> {
     let inventory = json!({
         "hostname": "node-1",
