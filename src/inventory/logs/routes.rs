@@ -66,11 +66,7 @@ impl FromRequest<Inventory> for Form {
         ("host_id" = Option<uuid::Uuid>, Query, description = "The host, for logs of one"),
         ("infra_env_id" = Option<uuid::Uuid>, Query, description = "The infra-env of the host")
     ),
-    request_body(
-        content = LogsForm,
-        content_type = "multipart/form-data",
-        example = json!({"upfile": "the bytes of logs.tar.gz"})
-    ),
+    request_body(content = LogsForm, content_type = "multipart/form-data"),
     responses((status = NO_CONTENT), (status = PAYLOAD_TOO_LARGE, body = crate::api_error::OperationError), ApiErrors)
 )]
 async fn upload_logs(
