@@ -1,9 +1,9 @@
-//! Who is at the other end of a connection.
+//! The client of a connection, identified by its address.
 
 use std::fmt;
 use std::net::IpAddr;
 
-/// Who is at the other end of a connection, as far as its address tells.
+/// The client of a connection. `None` for a client without an IP address, which is on this machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Client(pub Option<IpAddr>);
 

@@ -1,7 +1,7 @@
-//! Sockets that a supervisor listens on and hands over when it starts us, as systemd does (`sd_listen_fds(3)`).
+//! Listening sockets that a supervisor such as systemd passes to the server at start (`sd_listen_fds(3)`).
 //!
-//! The variables say how many there are, for which process, and what they are called. The sockets are file descriptors from
-//! 3 on. Taking them from their bare numbers is what `listenfd` does for us.
+//! Environment variables contain the number of sockets, the process that they are for, and their names. The sockets are
+//! the file descriptors from 3 on. `listenfd` turns these bare numbers into sockets.
 
 use std::io;
 use std::net::TcpListener;
@@ -10,13 +10,13 @@ use std::process;
 
 use listenfd::ListenFd;
 
-/// The most sockets that are taken: systemd has no more descriptors to give by default, and a unit has a few.
+/// The most sockets that are accepted. By default systemd has no more descriptors to pass, and a unit has a few.
 const MAX_SOCKETS: usize = 64;
 
-/// A socket that was handed over.
+/// A listening socket that a supervisor passed to this process.
 #[derive(Debug)]
 pub struct Inherited {
-    /// What it is called; empty if it has no name.
+    /// The name of the socket; empty if it has none.
     pub name: String,
     pub(super) socket: InheritedSocket,
 }
@@ -28,12 +28,14 @@ pub(super) enum InheritedSocket {
 }
 
 impl Inherited {
-    /// All sockets that were handed over to this process. To be called once, before there are threads: it changes the
-    /// environment, so that what this process starts does not take them for its own.
+    /// Takes all sockets that were passed to this process.
+    ///
+    /// Call it once, before any thread starts: it changes the environment, so that child processes do not take the
+    /// sockets for theirs.
     ///
     /// # Errors
     ///
-    /// When one of them is not a socket that can be listened on.
+    /// Returns an error if `LISTEN_FDS` is invalid, or if one of the descriptors is not a listening socket.
     pub fn take() -> io::Result<Vec<Self>> {
         let variable = |name: &str| std::env::var(name).ok();
         if variable("LISTEN_PID").as_deref() != Some(&process::id().to_string()) {
@@ -61,7 +63,7 @@ fn take(sockets: &mut ListenFd, index: usize) -> io::Result<InheritedSocket> {
         socket.set_nonblocking(true)?;
         return Ok(InheritedSocket::Unix(socket));
     }
-    // What is neither fails with the number of its descriptor.
+    // For a descriptor that is not a TCP listener either, the error contains its number.
     let socket = sockets.take_tcp_listener(index)?.ok_or(io::ErrorKind::NotFound)?;
     socket.set_nonblocking(true)?;
     Ok(InheritedSocket::Tcp(socket))

@@ -1,42 +1,42 @@
-//! What connections may take, all in one place.
+//! The limits of connections, all in one place.
 
 use std::time::Duration;
 
-/// What clients may take of a server.
+/// The limits that a server sets to its clients.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// How many connections there may be in all. Further ones wait to be taken, in the kernel's queue. Each costs one file
-    /// descriptor and some KiB, so this is a bound of descriptors first: a hundred machines with 16 connections of aria2 each
-    /// have less than half of the default.
+    /// The most connections in all. Further ones wait in the kernel's queue. Each connection costs one file descriptor
+    /// and some KiB, so this mainly limits descriptors. A hundred machines with 16 connections of aria2 each use less
+    /// than half of the default.
     pub connections: usize,
-    /// How many of them one client address may have. A client that is refused above it is none of those that this server is
-    /// for: a BMC has a few connections, aria2 has 16. It may stand for many though, as a proxy, so half of all is a usual
-    /// value. See [`MIN_SHARE`] for how little is left when many clients want much.
+    /// The most connections of one client address. No client that this server is made for exceeds it: a BMC has a few
+    /// connections, aria2 has 16. But one address may be a proxy for many clients, so half of all connections is a
+    /// usual value. [`MIN_SHARE`] is the least that remains for a client when many clients open many connections.
     pub connections_of_client: usize,
-    /// How long the head of a request may take to come, from its first byte on, and on a new connection from its beginning.
-    /// Who is slower than this says one byte now and then to keep a place.
+    /// The timeout for a request head, from its first byte on; for the first request of a connection, from the start of
+    /// the connection. A slower client is one that sends a byte now and then to keep its slot.
     pub head_time: Duration,
-    /// How many bytes it may have. Tokens in headers and URLs have hundreds.
+    /// The most bytes of a request head. Tokens in headers and URLs have hundreds.
     pub head_bytes: usize,
-    /// How long a connection may wait for its next request. BMCs read an image in bursts, minutes apart, and some take the end
-    /// of an idle connection for the end of the medium.
+    /// The timeout for the next request of a connection. BMCs read an image in bursts, minutes apart, and some take the
+    /// end of an idle connection for the end of the medium.
     pub idle_time: Duration,
-    /// How long a TLS handshake may take. It is four packets, and BMCs need seconds for their side of the arithmetic.
+    /// The timeout for a TLS handshake. It takes four packets, and BMCs need seconds to compute their side.
     pub handshake_time: Duration,
-    /// How long a client may take nothing at all of what it asked for, or send nothing of what it announced. One that takes a
-    /// little now and then is slow, which is normal; this is for those that were switched off, or read no more. Some BMCs stop
-    /// reading while the machine starts again, which takes minutes. A client says what it took only when it is a packet, or a
-    /// sixteenth of its buffer.
+    /// The timeout for a client that reads none of a response, or sends none of an announced request body. A client
+    /// that reads a little now and then is slow, which is normal. This timeout is for clients that were switched off or
+    /// have stopped reading. Some BMCs stop reading while the machine restarts, which takes minutes. A client
+    /// acknowledges what it has read only when that is a full packet, or a sixteenth of its buffer.
     ///
-    /// Once the kernel has all of an answer, the server looks at the client's progress only once in this time. A client that has
-    /// vanished by then is noticed within twice this time.
+    /// Once the kernel has the whole response, the server checks the client's progress only once in this time. It
+    /// notices a client that has vanished by then within twice this time.
     pub stall_time: Duration,
-    /// How long connections may go on after the end was asked for. What is then still under way is cut.
+    /// The time that connections may continue after shutdown is requested. Then the server closes the remaining ones.
     pub grace: Duration,
 }
 
-/// How many connections a client address may have as long as there is one left: twice what aria2 takes. Above, a client may
-/// have as many as are still free, so that no few clients take all.
+/// The number of connections that a client address may have if any slot is free: twice as many as aria2 opens. Beyond
+/// that, a client may have as many as there are free slots, so that a few clients cannot take all.
 pub const MIN_SHARE: usize = 32;
 
 impl Default for Limits {

@@ -1,4 +1,4 @@
-//! Where connections come from.
+//! Listening sockets: TCP, Unix, and inherited ones.
 
 use std::fmt;
 use std::io;
@@ -15,41 +15,41 @@ use super::socket::Socket;
 use super::tls::Certificate;
 use super::unix::{self, SocketFile};
 
-/// How many bytes the kernel holds for a client beyond those that are on their way. On its own it takes 4 MiB for each, from
-/// what all sockets of the machine share: that is gone with some hundred slow readers, and all connections stand still then.
+/// The most unsent bytes that the kernel holds for a client, beyond those in flight. By default it takes up to 4 MiB
+/// for each client from a pool that all sockets of the machine share. Some hundred slow readers exhaust that pool, and
+/// then all connections stop.
 const MAX_UNSENT: u32 = 256 << 10;
-/// Every Linux has it, everybody may choose it, and it has no timers.
-const UNPACED: &[u8] = b"reno";
+/// The congestion control for local connections: every Linux has it, every user may select it, and it has no timers.
+const LOCAL_CONGESTION_CONTROL: &[u8] = b"reno";
 
-/// Something to listen on: an address or a path, with TLS or without.
+/// A listening socket: an address or a path, with TLS or without.
 pub struct Listener {
-    door: Door,
+    socket: ListeningSocket,
     addr: ListenAddr,
     tls: Option<TlsAcceptor>,
     reach: Reach,
 }
 
-/// The listening socket.
-enum Door {
+enum ListeningSocket {
     Tcp(TcpListener),
     Unix {
         listener: UnixListener,
-        /// Whoever made the file removes it.
+        /// Removes the file on drop. `None` for an inherited socket, whose file belongs to the supervisor.
         _file: Option<SocketFile>,
     },
 }
 
-/// Where a listener is reached.
+/// The address or path of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenAddr {
-    /// At an address.
+    /// A TCP address.
     Address(SocketAddr),
-    /// At a path of this machine, if it has one.
+    /// A path on this machine; `None` for a socket without one.
     Path(Option<PathBuf>),
 }
 
 impl ListenAddr {
-    /// Whether nobody but this machine gets there.
+    /// Reports whether only this machine can connect.
     #[must_use]
     pub fn is_local(&self) -> bool {
         match self {
@@ -70,63 +70,62 @@ impl fmt::Display for ListenAddr {
 }
 
 impl Listener {
-    /// Listens at an address.
+    /// Listens on a TCP address.
     ///
     /// # Errors
     ///
-    /// When that cannot be.
+    /// Returns an error if the address cannot be bound.
     pub async fn tcp(address: SocketAddr) -> io::Result<Self> {
         TcpListener::bind(address).await?.try_into()
     }
 
-    /// Listens at a path. A socket there that nobody listens on any more is replaced. The socket is gone when the listener
-    /// is.
+    /// Listens on a path. Replaces an existing socket that no process listens on. The socket is removed on drop.
     ///
     /// # Errors
     ///
-    /// When that cannot be, and when there is anything else.
+    /// Returns an error if the path cannot be bound, or if it is any other file or a socket in use.
     pub fn unix(path: &Path) -> io::Result<Self> {
         let (listener, file) = unix::listen(path)?;
         let addr = ListenAddr::Path(Some(path.to_owned()));
-        let door = Door::Unix { listener, _file: Some(file) };
-        Ok(Self { door, addr, tls: None, reach: Reach::All })
+        let socket = ListeningSocket::Unix { listener, _file: Some(file) };
+        Ok(Self { socket, addr, tls: None, reach: Reach::All })
     }
 
-    /// Listens on a socket that was handed over.
+    /// Listens on an inherited socket.
     ///
     /// # Errors
     ///
-    /// When it is no longer one.
+    /// Returns an error if the socket cannot be used any more.
     pub fn inherited(inherited: Inherited) -> io::Result<Self> {
         match inherited.socket {
             InheritedSocket::Tcp(socket) => TcpListener::from_std(socket)?.try_into(),
             InheritedSocket::Unix(socket) => {
                 let path = socket.local_addr()?.as_pathname().map(Path::to_owned);
-                let door = Door::Unix { listener: UnixListener::from_std(socket)?, _file: None };
-                Ok(Self { door, addr: ListenAddr::Path(path), tls: None, reach: Reach::All })
+                let socket = ListeningSocket::Unix { listener: UnixListener::from_std(socket)?, _file: None };
+                Ok(Self { socket, addr: ListenAddr::Path(path), tls: None, reach: Reach::All })
             }
         }
     }
 
-    /// The same with TLS.
+    /// Returns the listener with TLS.
     #[must_use]
     pub fn with_tls(self, certificate: &Certificate) -> Self {
         Self { tls: Some(certificate.acceptor()), ..self }
     }
 
-    /// The same for requests of machines that cannot do TLS yet, and no others.
+    /// Returns the listener restricted to requests of machines that cannot use TLS yet (see [`Reach::FirstBoot`]).
     #[must_use]
     pub fn for_first_boot(self) -> Self {
         Self { reach: Reach::FirstBoot, ..self }
     }
 
-    /// Where it is reached.
+    /// Returns the address or path of the listener.
     #[must_use]
     pub fn addr(&self) -> &ListenAddr {
         &self.addr
     }
 
-    /// Whether it has TLS.
+    /// Reports whether connections use TLS.
     #[must_use]
     pub fn has_tls(&self) -> bool {
         self.tls.is_some()
@@ -137,13 +136,13 @@ impl Listener {
     }
 
     pub(super) async fn accept(&self) -> io::Result<(Socket, Peer)> {
-        let (socket, address) = match &self.door {
-            Door::Tcp(listener) => {
+        let (socket, address) = match &self.socket {
+            ListeningSocket::Tcp(listener) => {
                 let (socket, address) = listener.accept().await?;
                 let _ = socket.set_nodelay(true);
                 (Socket::Tcp(socket), Some(address))
             }
-            Door::Unix { listener, .. } => (Socket::Unix(listener.accept().await?.0), None),
+            ListeningSocket::Unix { listener, .. } => (Socket::Unix(listener.accept().await?.0), None),
         };
         let transport = match (&socket, &self.tls) {
             (_, Some(_)) => Transport::Tls,
@@ -153,7 +152,7 @@ impl Listener {
         Ok((socket, Peer { address, transport, reach: self.reach }))
     }
 
-    /// The URL at which machines find it, if they can.
+    /// Returns the URL of the listener; `None` for a Unix socket.
     #[must_use]
     pub fn url(&self) -> Option<String> {
         let scheme = if self.has_tls() { "https" } else { "http" };
@@ -163,7 +162,7 @@ impl Listener {
         }
     }
 
-    /// The address, if it has one.
+    /// Returns the IP address; `None` for a Unix socket.
     #[must_use]
     pub fn ip(&self) -> Option<IpAddr> {
         match &self.addr {
@@ -178,25 +177,25 @@ impl TryFrom<TcpListener> for Listener {
 
     fn try_from(listener: TcpListener) -> io::Result<Self> {
         let addr = ListenAddr::Address(listener.local_addr()?);
-        // Connections have what their listener has.
+        // Connections inherit these options from their listener.
         let socket = SockRef::from(&listener);
         if let Err(error) = socket.set_tcp_notsent_lowat(MAX_UNSENT) {
             tracing::warn!(%error, "the kernel holds as much for slow clients as it likes");
         }
         if addr.is_local()
-            && let Err(error) = unpace(&socket)
+            && let Err(error) = disable_pacing(&socket)
         {
             tracing::debug!(%error, "TCP spaces what it sends within this machine");
         }
-        Ok(Self { door: Door::Tcp(listener), addr, tls: None, reach: Reach::All })
+        Ok(Self { socket: ListeningSocket::Tcp(listener), addr, tls: None, reach: Reach::All })
     }
 }
 
-/// Lets what stays within this machine, behind a proxy mostly, go out at once. BBR spaces it with timers, as if there were a network: four
-/// streams had a quarter of the rate that they have without.
-fn unpace(socket: &SockRef<'_>) -> io::Result<()> {
+/// Turns off pacing for connections within this machine, mostly from a reverse proxy. BBR spaces packets with timers as
+/// if there were a network: four streams had a quarter of the rate that they have without pacing.
+fn disable_pacing(socket: &SockRef<'_>) -> io::Result<()> {
     if socket.tcp_congestion()?.starts_with(b"bbr") {
-        socket.set_tcp_congestion(UNPACED)?;
+        socket.set_tcp_congestion(LOCAL_CONGESTION_CONTROL)?;
     }
     Ok(())
 }
@@ -223,8 +222,10 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_stays_within_this_machine_is_not_spaced() {
-        for (ip, expected) in [(Ipv4Addr::LOCALHOST, UNPACED), (Ipv4Addr::UNSPECIFIED, b"bbr")] {
+    async fn local_connections_are_not_paced() {
+        for (ip, expected) in
+            [(Ipv4Addr::LOCALHOST, LOCAL_CONGESTION_CONTROL), (Ipv4Addr::UNSPECIFIED, b"bbr")]
+        {
             let listener = TcpListener::bind((ip, 0)).await.unwrap();
             if let Err(error) = SockRef::from(&listener).set_tcp_congestion(b"bbr") {
                 eprintln!("skipped: this kernel has no BBR, or not for everybody: {error}");

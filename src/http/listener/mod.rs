@@ -34,7 +34,8 @@ pub use tls::{Certificate, CertificateError, TlsRules, TlsVersion};
 
 /// The pause after a failed `accept`, mostly for lack of file descriptors: other connections have to end first.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How many clients are told at a time that they have too many connections. For further ones, the connection is closed.
+/// The most clients at a time that get the answer that they have too many connections. Further connections are closed
+/// without one.
 const MAX_REFUSALS: usize = 64;
 /// How often the log repeats a message about connections.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
@@ -44,7 +45,7 @@ pub(in crate::http) trait ServeConnection: Send + Sync + 'static {
     /// Serves a connection until it ends.
     fn serve(&self, accepted: Accepted) -> impl Future<Output = ()> + Send;
 
-    /// Tells a client that it has too many connections.
+    /// Answers a client that has too many connections.
     fn refuse(socket: Socket) -> impl Future<Output = ()> + Send;
 }
 
@@ -60,7 +61,7 @@ pub(in crate::http) struct Accepted {
     pub(in crate::http) shutdown: watch::Receiver<ShutdownPhase>,
 }
 
-/// How far the shutdown of a server is.
+/// The phase of a server's shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::http) enum ShutdownPhase {
     /// Not requested.
@@ -82,7 +83,7 @@ pub(in crate::http) struct Acceptor {
     has_too_many: LogThrottle,
 }
 
-/// What the connections of one listener share.
+/// The state that the connections of one listener share.
 struct Shared<H> {
     handler: H,
     tls: Option<TlsAcceptor>,
@@ -105,8 +106,8 @@ impl Acceptor {
         &self.limits
     }
 
-    /// Serves the connections of a listener until `shutdown` is done. Then it closes the listener, waits for the grace period of the
-    /// limits, and closes the remaining connections.
+    /// Serves the connections of a listener until `shutdown` is done. Then it closes the listener, waits for the grace
+    /// period of the limits, and closes the remaining connections.
     pub(in crate::http) async fn serve(
         &self,
         listener: Listener,

@@ -1,25 +1,25 @@
-//! Who is at the other end of a connection, and what may be sent there and how.
+//! The other end of a connection: its address, its transport, and the requests that it may send.
 
 use std::fmt;
 use std::net::SocketAddr;
 
 use super::client::Client;
 
-/// The other end of a connection. Each request has that of its own among its extensions.
+/// The other end of a connection. The server adds it to the extensions of each request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Its address, if it is not of this machine.
+    /// The address; `None` for a client on a Unix socket.
     pub address: Option<SocketAddr>,
-    /// How it is connected.
+    /// The transport of the connection.
     pub transport: Transport,
-    /// What it may ask for.
+    /// The requests that the connection may send.
     pub reach: Reach,
 }
 
-/// How bytes get to a client.
+/// The transport of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// TCP as it is.
+    /// Plain TCP.
     Tcp,
     /// TLS.
     Tls,
@@ -27,17 +27,17 @@ pub enum Transport {
     Unix,
 }
 
-/// What can be had over a connection.
+/// The requests that a connection may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// Everything.
+    /// All requests.
     All,
-    /// What a machine needs before it can do TLS; the rest is for listeners that have it.
+    /// Only those that a machine sends before it can use TLS. All others need a listener with TLS.
     FirstBoot,
 }
 
 impl Peer {
-    /// Whose connection it is.
+    /// Returns the client of the connection.
     #[must_use]
     pub fn client(&self) -> Client {
         Client(self.address.map(|address| address.ip()))

@@ -1,4 +1,4 @@
-//! A socket of either kind.
+//! A connected TCP or Unix socket.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -8,18 +8,17 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::coop;
 
-/// How much is written in the time of one operation, as tokio counts them: a task has its turn for 128 of those, and then
-/// others of its thread have theirs.
+/// The number of written bytes that count as one operation of tokio's budget. A task may do 128 operations before the
+/// other tasks of its thread run.
 const OPERATION_LEN: usize = 32 << 10;
 
-/// The connected end of a TCP or a unix socket.
 #[derive(Debug)]
 pub(in crate::http) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
-/// A socket between two runtimes.
+/// A socket that is moved from one runtime to another.
 #[derive(Debug)]
 pub(super) enum Detached {
     Tcp(std::net::TcpStream),
@@ -27,7 +26,7 @@ pub(super) enum Detached {
 }
 
 impl Detached {
-    /// Takes a socket from the runtime that accepted it.
+    /// Detaches a socket from the runtime that accepted it.
     pub(super) fn of(socket: Socket) -> io::Result<Self> {
         match socket {
             Socket::Tcp(socket) => socket.into_std().map(Self::Tcp),
@@ -35,7 +34,7 @@ impl Detached {
         }
     }
 
-    /// Gives it to the runtime that this is called on.
+    /// Attaches the socket to the current runtime.
     pub(super) fn attach(self) -> io::Result<Socket> {
         match self {
             Self::Tcp(socket) => TcpStream::from_std(socket).map(Socket::Tcp),
@@ -44,8 +43,8 @@ impl Detached {
     }
 }
 
-/// Counts a large write as many operations. To tokio it is one, and a stream to a client that is fast enough would keep all
-/// others of its thread waiting for as long as 128 of them take.
+/// Counts a large write as several operations. tokio counts it as one, so a stream to a fast client would delay all
+/// other tasks of its thread for the time of 128 large writes.
 pub(in crate::http) fn count_as_operations(
     written: Poll<io::Result<usize>>,
     context: &mut Context<'_>,
@@ -121,8 +120,8 @@ mod tests {
 
     use super::*;
 
-    /// How many writes of a length a task has its turn for.
-    async fn turn(len: usize) -> usize {
+    /// Returns the number of writes of `len` bytes before other tasks run.
+    async fn writes_per_turn(len: usize) -> usize {
         let mut writes = 0;
         let turn = poll_fn(move |context| {
             while coop::has_budget_remaining() && writes < 1000 {
@@ -137,11 +136,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn large_writes_let_others_have_their_turn_sooner() {
-        assert_eq!(turn(1 << 20).await, 4);
-        assert_eq!(turn(4 << 20).await, 1);
-        assert_eq!(turn(64 << 20).await, 1);
-        // The operation itself is count_as_operations by tokio.
-        assert_eq!(turn(2 << 10).await, 1000);
+    async fn large_writes_use_up_the_budget_sooner() {
+        assert_eq!(writes_per_turn(1 << 20).await, 4);
+        assert_eq!(writes_per_turn(4 << 20).await, 1);
+        assert_eq!(writes_per_turn(64 << 20).await, 1);
+        // tokio counts the operation itself.
+        assert_eq!(writes_per_turn(2 << 10).await, 1000);
     }
 }

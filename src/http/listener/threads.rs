@@ -1,8 +1,8 @@
-//! The threads that connections are served on: one for each processor, each with an event loop of its own.
+//! The threads that serve connections: one per processor, each with its own event loop.
 //!
-//! A connection stays on its thread, where reading a request, answering it out of a table and writing the answer is one go.
-//! On a runtime that moves tasks between threads, waking another thread for each of them costs more than that. What may take
-//! longer is for the runtime that the server was started on.
+//! A connection stays on its thread, which reads a request, answers it from a table and writes the response without a
+//! switch. On a runtime that moves tasks between threads, waking another thread for each of these steps costs more than
+//! the steps. Work that may take longer runs on the runtime that started the server.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use std::thread;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
-/// Threads for connections. Clones are the same threads, which end with the last of them.
+/// The connection threads. Clones share them; they end when the last clone is dropped.
 #[derive(Clone, Debug)]
-pub(super) struct Threads(Arc<Parts>);
+pub(super) struct Threads(Arc<ThreadLoops>);
 
 #[derive(Debug)]
-struct Parts {
+struct ThreadLoops {
     loops: Vec<Handle>,
     next: AtomicUsize,
-    /// Its end is theirs.
+    /// Its drop ends the threads.
     _end: watch::Sender<()>,
 }
 
 impl Threads {
-    /// As many as there are processors. Should there be none to be had, connections are served on the caller's runtime.
+    /// Starts one thread per processor. If none can be started, connections are served on the caller's runtime.
     pub(super) fn start() -> Self {
         let (end, ended) = watch::channel(());
         let count = thread::available_parallelism().map_or(1, NonZero::get);
@@ -36,10 +36,10 @@ impl Threads {
                 Err(error) => tracing::warn!(%error, "a thread for connections cannot be started"),
             }
         }
-        Self(Arc::new(Parts { loops, next: AtomicUsize::new(0), _end: end }))
+        Self(Arc::new(ThreadLoops { loops, next: AtomicUsize::new(0), _end: end }))
     }
 
-    /// Does some work on the next thread.
+    /// Runs a task on the next thread, in turn.
     pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let next = self.0.next.fetch_add(1, Ordering::Relaxed);
         let handle = next.checked_rem(self.0.loops.len()).and_then(|next| self.0.loops.get(next));
@@ -55,10 +55,10 @@ fn start(mut ended: watch::Receiver<()>) -> std::io::Result<Handle> {
     let handle = runtime.handle().clone();
     let run = move || {
         runtime.block_on(async {
-            // Nothing is ever sent.
+            // No value is ever sent: an error means that the sender was dropped.
             while ended.changed().await.is_ok() {}
         });
-        // Reads that are under way need not be waited for.
+        // Does not wait for reads in progress.
         runtime.shutdown_background();
     };
     thread::Builder::new().name("connections".to_owned()).spawn(run)?;

@@ -1,4 +1,4 @@
-//! The certificate of the server, and its key, which may be replaced while it serves.
+//! The server's certificate and its key, which can be replaced while the server runs.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
@@ -19,12 +19,12 @@ use tokio_rustls::rustls::{
     self, InconsistentKeys, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion,
 };
 
-/// How often the files are looked at. They are replaced days before the old certificate ends.
+/// The interval between checks of the files. They are replaced days before the old certificate expires.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// The largest file that is read. A chain has some KiB.
+/// The largest accepted file. A chain has some KiB.
 const MAX_FILE: u64 = 1 << 20;
 
-/// Why a certificate cannot be used.
+/// An error that makes a certificate unusable.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CertificateError {
@@ -33,46 +33,46 @@ pub enum CertificateError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the file system.
         source: io::Error,
     },
-    /// A file is no PEM file.
+    /// A file is not in PEM format.
     #[error("{} is not a PEM file", path.display())]
     Pem {
         /// The file.
         path: PathBuf,
-        /// What is wrong in it.
+        /// The syntax error.
         source: pem::Error,
     },
-    /// There is no certificate in the file that should have one.
+    /// The certificate file contains no certificate.
     #[error("{} has no certificate in it", path.display())]
     NoCertificate {
         /// The file.
         path: PathBuf,
     },
-    /// A certificate cannot be read.
+    /// A certificate is invalid.
     #[error("the first certificate in {} is not valid", path.display())]
     Certificate {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         source: rustls::Error,
     },
-    /// There is no key in the file that should have one.
+    /// The key file contains no unencrypted private key.
     #[error("{} has no private key in it that is not encrypted", path.display())]
     NoKey {
         /// The file.
         path: PathBuf,
     },
-    /// A key is of no kind that we know.
+    /// A private key has an unsupported type.
     #[error("the private key in {} cannot be used", path.display())]
     Key {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         source: rustls::Error,
     },
-    /// The two do not belong together.
+    /// The private key does not match the certificate.
     #[error("the private key in {} is not that of the first certificate in {}", key.display(), chain.display())]
     Mismatch {
         /// The file of the certificate.
@@ -80,24 +80,25 @@ pub enum CertificateError {
         /// The file of the key.
         key: PathBuf,
     },
-    /// None of the suites that may be is there.
+    /// None of the configured TLS 1.2 cipher suites is supported.
     #[error("TLS 1.2 has none of the suites {names} here")]
     NoSuite {
-        /// The suites.
+        /// The names of the configured suites.
         names: String,
     },
-    /// TLS cannot be had.
+    /// TLS cannot be set up.
     #[error("TLS cannot be set up")]
     Setup(#[source] rustls::Error),
 }
 
-/// Which forms of TLS a server speaks. Of those that rustls has, none is weak; whoever has rules of their own may narrow them.
+/// The TLS versions and cipher suites that a server accepts. rustls has no weak ones; a site with its own policy can
+/// narrow them further.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsRules {
-    /// The oldest version.
+    /// The oldest accepted version.
     pub oldest: TlsVersion,
-    /// The suites of TLS 1.2, by their names in IANA's registry; empty for all. Names that are not known here are passed
-    /// over. TLS 1.3 always has all of its suites.
+    /// The accepted TLS 1.2 cipher suites by their names in IANA's registry; empty for all. Unknown names are ignored.
+    /// TLS 1.3 always has all of its suites.
     pub suites: Vec<String>,
 }
 
@@ -119,7 +120,7 @@ impl TlsRules {
         }
     }
 
-    /// Leaves out the suites that may not be.
+    /// Removes the TLS 1.2 suites that are not accepted.
     fn narrow(&self, mut provider: CryptoProvider) -> Result<CryptoProvider, CertificateError> {
         if self.suites.is_empty() {
             return Ok(provider);
@@ -137,43 +138,43 @@ impl TlsRules {
     }
 }
 
-/// A certificate with its chain and its key, from two PEM files. Clones are the same one.
+/// A certificate with its chain and its key, from two PEM files. Clones share the state.
 #[derive(Clone, Debug)]
 pub struct Certificate {
-    current: Arc<Current>,
+    current: Arc<CurrentCertificate>,
     config: Arc<ServerConfig>,
 }
 
 #[derive(Debug)]
-struct Current {
+struct CurrentCertificate {
     chain: PathBuf,
     key: PathBuf,
     provider: Arc<CryptoProvider>,
     pair: RwLock<Arc<CertifiedKey>>,
-    /// How the files looked when they were read last, for good or not.
-    seen: Mutex<[Option<Stamp>; 2]>,
-    /// Whether somebody wants them to be read again.
+    /// The versions of the files at the last attempt to read them, successful or not.
+    seen: Mutex<[Option<FileVersion>; 2]>,
+    /// Notified to read the files again.
     asked: Notify,
 }
 
-/// What changes when a file does: device, inode, length and the time of its last change in seconds and nanoseconds.
-type Stamp = (u64, u64, u64, i64, i64);
+/// The version of a file: device, inode, length, and the time of its last change (`ctime`) in seconds and nanoseconds.
+type FileVersion = (u64, u64, u64, i64, i64);
 
 impl Certificate {
-    /// Reads a certificate and its chain from one file and its key from another, which may be the same one.
+    /// Reads a certificate and its chain from one file and its key from another, which may be the same file.
     ///
     /// # Errors
     ///
-    /// Says which file is no good and why.
+    /// Returns an error that names the unusable file and the reason.
     pub fn open(chain: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Result<Self, CertificateError> {
         Self::open_with(chain, key, &TlsRules::default())
     }
 
-    /// The same, with rules of which TLS is spoken.
+    /// Reads a certificate as [`open`](Self::open) does, with rules for TLS.
     ///
     /// # Errors
     ///
-    /// Says which file is no good and why, or that the rules leave nothing to speak.
+    /// Returns an error that names the unusable file and the reason, or if `rules` leave no cipher suite.
     pub fn open_with(
         chain: impl Into<PathBuf>,
         key: impl Into<PathBuf>,
@@ -181,36 +182,35 @@ impl Certificate {
     ) -> Result<Self, CertificateError> {
         let (chain, key) = (chain.into(), key.into());
         let provider = Arc::new(rules.narrow(aws_lc_rs::default_provider())?);
-        let seen = Mutex::new([stamp(&chain), stamp(&key)]);
+        let seen = Mutex::new([file_version(&chain), file_version(&key)]);
         let pair = RwLock::new(Arc::new(read_pair(&chain, &key, &provider)?));
-        let current = Arc::new(Current { chain, key, provider, pair, seen, asked: Notify::new() });
+        let current = Arc::new(CurrentCertificate { chain, key, provider, pair, seen, asked: Notify::new() });
         let config = ServerConfig::builder_with_provider(Arc::clone(&current.provider))
             .with_protocol_versions(&rules.versions())
             .map_err(CertificateError::Setup)?;
         let resolver = Arc::clone(&current) as Arc<dyn ResolvesServerCert>;
         let mut config = config.with_no_client_auth().with_cert_resolver(resolver);
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        // With tickets, who comes again costs no signature, and no memory in between.
+        // With tickets, a returning client costs no signature, and the server keeps no session in memory.
         config.ticketer = aws_lc_rs::Ticketer::new().map_err(CertificateError::Setup)?;
         Ok(Self { current, config: Arc::new(config) })
     }
 
-    /// Reads the files again. Connections from now on see what is in them.
+    /// Reads the files again. New connections use the new certificate.
     ///
     /// # Errors
     ///
-    /// Says which file is no good and why. What was good before stays.
+    /// Returns an error that names the unusable file and the reason. The previous certificate then stays in use.
     pub fn reload(&self) -> Result<(), CertificateError> {
         self.current.reload()
     }
 
-    /// Has [`follow`](Self::follow) read the files again, whether or not they look as if they had changed.
+    /// Makes [`follow`](Self::follow) read the files again, even if they appear unchanged.
     pub fn read_again(&self) {
         self.current.asked.notify_one();
     }
 
-    /// Follows the files for as long as this is waited for: whenever they change they are read again. What is no good is
-    /// logged.
+    /// Reads the files again whenever they change, for as long as the future is polled. Logs errors.
     pub async fn follow(&self) {
         loop {
             let is_asked = tokio::select! {
@@ -218,7 +218,7 @@ impl Certificate {
                 () = tokio::time::sleep(INTERVAL) => false,
             };
             let current = Arc::clone(&self.current);
-            // Files may be on storage that is slow, or gone.
+            // The files may be on storage that is slow or has failed.
             let done = tokio::task::spawn_blocking(move || current.follow(is_asked));
             if let Err(error) = done.await {
                 tracing::error!(%error, "the certificate could not be looked at");
@@ -231,10 +231,10 @@ impl Certificate {
     }
 }
 
-impl Current {
+impl CurrentCertificate {
     fn reload(&self) -> Result<(), CertificateError> {
-        // What changes from here on is seen the next time.
-        let seen = self.stamps();
+        // A change after this line is detected by the next check.
+        let seen = self.file_versions();
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
         let pair = read_pair(&self.chain, &self.key, &self.provider)?;
         *self.pair.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(pair);
@@ -243,7 +243,7 @@ impl Current {
 
     fn follow(&self, is_asked: bool) {
         let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if !is_asked && self.stamps() == seen {
+        if !is_asked && self.file_versions() == seen {
             return;
         }
         match self.reload() {
@@ -255,18 +255,18 @@ impl Current {
         }
     }
 
-    fn stamps(&self) -> [Option<Stamp>; 2] {
-        [stamp(&self.chain), stamp(&self.key)]
+    fn file_versions(&self) -> [Option<FileVersion>; 2] {
+        [file_version(&self.chain), file_version(&self.key)]
     }
 }
 
-impl ResolvesServerCert for Current {
+impl ResolvesServerCert for CurrentCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(Arc::clone(&self.pair.read().unwrap_or_else(PoisonError::into_inner)))
     }
 }
 
-fn stamp(path: &Path) -> Option<Stamp> {
+fn file_version(path: &Path) -> Option<FileVersion> {
     let of = |data: Metadata| (data.dev(), data.ino(), data.len(), data.ctime(), data.ctime_nsec());
     fs::metadata(path).ok().map(of)
 }
@@ -282,7 +282,7 @@ fn read_pair(chain: &Path, key: &Path, provider: &CryptoProvider) -> Result<Cert
     let private = private.map_err(|source| CertificateError::Key { path: key.to_owned(), source })?;
     let pair = CertifiedKey::new(certificates, private);
     match pair.keys_match() {
-        // Unknown is a key that does not tell its public half.
+        // `Unknown`: the key does not reveal its public half.
         Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(pair),
         Err(rustls::Error::InconsistentKeys(_)) => {
             Err(CertificateError::Mismatch { chain: chain.to_owned(), key: key.to_owned() })

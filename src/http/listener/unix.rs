@@ -1,4 +1,4 @@
-//! A unix socket with a name of its own in the file system, gone when it is closed.
+//! A listening Unix socket with a path, which is removed when the socket is closed.
 
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
@@ -10,23 +10,24 @@ use std::process;
 
 use tokio::net::UnixListener;
 
-/// Who may connect: the user and the group of the service. A proxy in front of it has to be put into that group.
+/// The mode of the socket: the user and the group of the service may connect. Add a reverse proxy in front of the
+/// server to that group.
 const MODE: u32 = 0o660;
 
-/// The name of a socket, which is removed at its end unless it is somebody else's by then.
+/// The path of a socket. Removes the socket on drop, unless the path has been replaced.
 #[derive(Debug)]
 pub(super) struct SocketFile {
     path: PathBuf,
     /// Device and inode.
     identity: (u64, u64),
-    /// Whose it is. What a process forks does not end it.
+    /// The process that made the socket. Forked processes do not remove it.
     process: u32,
 }
 
-/// Listens at a path. One where a server ended without cleaning up is taken over.
+/// Listens on a path. Replaces the socket of a server that ended without removing it.
 pub(super) fn listen(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
     require_free(path)?;
-    // Under its own name it has its mode from the beginning.
+    // Created under a temporary name, so that its final path has the right mode from the beginning.
     let mut making = OsString::from(path);
     making.push(format!(".{}", process::id()));
     let making = PathBuf::from(making);
@@ -49,7 +50,7 @@ fn name(making: &Path, path: &Path) -> io::Result<SocketFile> {
     Ok(SocketFile { path: path.to_owned(), identity: (data.dev(), data.ino()), process: process::id() })
 }
 
-/// Fails where there is something that is not ours to replace.
+/// Returns an error if the path exists and is not a dead socket of this user.
 fn require_free(path: &Path) -> io::Result<()> {
     let refused = |what: &str| io::Error::new(io::ErrorKind::AlreadyExists, what.to_owned());
     let data = match fs::symlink_metadata(path) {
@@ -64,7 +65,7 @@ fn require_free(path: &Path) -> io::Result<()> {
     }
     match UnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
-        // Also one whose queue is full, or that we may not connect to.
+        // This includes a socket whose queue is full, or that this process may not connect to.
         _ => Err(refused("somebody listens there")),
     }
 }
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_socket_takes_the_place_of_a_dead_one_only() {
+    async fn only_a_dead_socket_is_replaced() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("socket");
         let (listener, file) = listen(&path).unwrap();
@@ -95,10 +96,10 @@ mod tests {
         assert_eq!(refusal(&path), "somebody listens there");
         drop((listener, file));
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
-        // One that ended without a word.
+        // A server that ended without removing its socket.
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         let (_listener, file) = listen(&path).unwrap();
-        // Somebody else's is left alone at the end.
+        // A file that replaced the socket is not removed.
         fs::remove_file(&path).unwrap();
         fs::write(&path, "precious").unwrap();
         drop(file);
