@@ -1,7 +1,7 @@
 //! HTTP/1.1 on one connection, from the TLS handshake to the last answer.
 //!
 //! hyper reads requests and writes answers. The layers around it are, from the socket up: pages instead of copies
-//! ([`Paged`]), the time limits of a client ([`Watched`]), TLS ([`Records`]), the fast path for known ranges ([`Bypass`]), and the
+//! ([`Paged`]), the time limits of a client ([`TimedSocket`]), TLS ([`Records`]), the fast path for known ranges ([`Bypass`]), and the
 //! handling of clients that leave ([`Hangup`]).
 
 mod bypass;
@@ -41,7 +41,7 @@ use super::images::{self, Requester};
 use super::listener::{Accepted, Limits, Peer, Reach, ServeConnection, ShutdownPhase, Socket};
 use super::shortcut::App;
 use super::zerocopy::{
-    BaseFile, BodyMode, Direct, Late, Lending, Paged, Progress, Records, Sending, Watched,
+    BaseFile, BodyMode, ClientTimeout, Direct, Lending, Paged, Progress, Records, Sending, TimedSocket,
 };
 use crate::api_error::ApiError;
 
@@ -67,7 +67,7 @@ impl ServeConnection for Connections {
         let progress = Progress::new();
         let sending = Sending::default();
         let socket = Paged::new(socket, self.lending.clone(), sending.clone());
-        let socket = Watched::new(socket, progress.clone(), &self.limits);
+        let socket = TimedSocket::new(socket, progress.clone(), &self.limits);
         let requester = Requester::new(peer.client(), BodyMode::for_transport(peer.transport));
         let answers = Answers { connections: self, peer, requester, progress, sending };
         let Some(acceptor) = tls else { return converse(answers, socket, shutdown).await };
@@ -149,9 +149,10 @@ fn cut(peer: Peer) {
 /// Tells why a connection ended that did not end well. Most of it is the business of clients.
 fn log(peer: Peer, error: &hyper::Error) {
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
-    let late: Option<&Late> = cause.and_then(io::Error::get_ref).and_then(|cause| cause.downcast_ref());
+    let late: Option<&ClientTimeout> =
+        cause.and_then(io::Error::get_ref).and_then(|cause| cause.downcast_ref());
     let error = error as &dyn std::error::Error;
-    if matches!(late, Some(Late::Body | Late::Answer)) {
+    if matches!(late, Some(ClientTimeout::Body | ClientTimeout::Answer)) {
         tracing::warn!(%peer, error, "a connection was closed");
     } else {
         tracing::debug!(%peer, error, "a connection ended");

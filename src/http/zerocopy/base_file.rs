@@ -1,14 +1,16 @@
 //! The file of a base image as the server sends it.
 //!
-//! A [`BaseFile`] adds to an [`isogen::Source`] what serving needs: a mapping whose bytes the kernel sends without a copy, the evidence that
-//! the bytes are still those that were hashed, and, while the image is downloaded, the time when bytes are available.
+//! A [`BaseFile`] adds to an [`isogen::Source`] what serving needs: a mapping whose bytes the kernel sends without a
+//! copy, the evidence that the bytes are still those that were hashed, and, while the image is downloaded, the time
+//! when bytes are available.
 //!
-//! A [`Lease`] proves that the bytes are unchanged. The kernel grants a read lease only if no process has the file open for writing, which
-//! includes processes that have it mapped, and lets no process open it for writing before the lease is given back. The holder gives it back
-//! with [`BaseFile::revoke`], which first ends every use of the bytes.
+//! A [`Lease`] proves that the bytes are unchanged. The kernel grants a read lease only if no process has the file open
+//! for writing, which includes processes that have it mapped, and lets no process open it for writing before the lease
+//! is given back. The holder gives it back with [`BaseFile::revoke`], which first ends every use of the bytes.
 //!
-//! A [`FileStamp`] is the evidence for a file that cannot be leased. It is weaker. A process that already has the file open changes it
-//! without any sign as long as the pages that it has mapped are dirty, or while one long write is in progress.
+//! A [`FileStamp`] is the evidence for a file that cannot be leased. It is weaker. A process that already has the file
+//! open changes it without any sign as long as the pages that it has mapped are dirty, or while one long write is in
+//! progress.
 
 use std::fs::File;
 use std::io;
@@ -121,13 +123,14 @@ impl BaseFile {
         self.lease.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the whole file as mapped bytes, mapped on first use. They are for the kernel; no code of this process may look at them
-    /// (see [`isogen::map`]).
+    /// Returns the whole file as mapped bytes, mapped on first use. They are for the kernel; no code of this process
+    /// may look at them (see [`isogen::map`]).
     ///
     /// # Errors
     ///
-    /// Returns an error if the source has no file, if the system cannot map it, if its lease was [given back](Self::revoke), or if a
-    /// [required](Self::require) stamp is the only evidence that it is unchanged: such bytes are read, and the stamp is compared after that.
+    /// Returns an error if the source has no file, if the system cannot map it, if its lease was [given
+    /// back](Self::revoke), or if a [required](Self::require) stamp is the only evidence that it is unchanged: such
+    /// bytes are read, and the stamp is compared after that.
     #[inline]
     pub(crate) fn mapped(&self) -> io::Result<Bytes> {
         if let Some(mapped) = self.mapped.get().filter(|_| self.allows_mapping()) {
@@ -143,8 +146,8 @@ impl BaseFile {
         Ok(self.mapped.get_or_init(|| mapped).mapping.bytes().clone())
     }
 
-    /// Returns the file and the offset of mapped bytes in it, for the kernel to send its pages. `None` if the bytes are not of this mapping,
-    /// or the lease was given back.
+    /// Returns the file and the offset of mapped bytes in it, for the kernel to send its pages. `None` if the bytes are
+    /// not of this mapping, or the lease was given back.
     pub(super) fn pages_of(&self, bytes: &[u8]) -> Option<(&Arc<File>, u64)> {
         let mapped = self.mapped.get().filter(|_| self.allows_mapping())?;
         let start = bytes.as_ptr().addr().checked_sub(mapped.mapping.bytes().as_ptr().addr())?;
@@ -166,8 +169,8 @@ impl BaseFile {
         self.required.get_or_init(|| stamp);
     }
 
-    /// Takes a lease of the file that was acquired before any of its bytes were read. The caller must call [`revoke`](Self::revoke) soon
-    /// after a process waits for the lease: the kernel takes it away after 45 seconds.
+    /// Takes a lease of the file that was acquired before any of its bytes were read. The caller must call
+    /// [`revoke`](Self::revoke) soon after a process waits for the lease: the kernel takes it away after 45 seconds.
     pub(crate) fn protect(&self, lease: Lease) {
         let mut held = self.lease();
         if self.state.compare_exchange(STAMPED, LEASED, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
@@ -180,8 +183,8 @@ impl BaseFile {
         self.lease().as_ref().is_some_and(Lease::is_breaking)
     }
 
-    /// Gives the lease back for good. Before that, [`stamp`](Self::stamp) begins to fail, and mapped bytes that were not copied yet become
-    /// unreadable: a `write` of them fails with `EFAULT`.
+    /// Gives the lease back for good. Before that, [`stamp`](Self::stamp) begins to fail, and mapped bytes that were
+    /// not copied yet become unreadable: a `write` of them fails with `EFAULT`.
     ///
     /// # Errors
     ///
@@ -195,7 +198,8 @@ impl BaseFile {
         forbidden
     }
 
-    /// Gives the lease back because its holder can no longer react to it. From now on the stamp shows whether the file is unchanged.
+    /// Gives the lease back because its holder can no longer react to it. From now on the stamp shows whether the file
+    /// is unchanged.
     pub(crate) fn unprotect(&self) {
         if self.lease().take().is_some() {
             self.state.store(STAMPED, Ordering::SeqCst);
@@ -208,13 +212,14 @@ impl BaseFile {
         self.state.load(Ordering::Acquire) == LEASED
     }
 
-    /// Returns the state of the file now. Two equal stamps show that the bytes read between them are those that were hashed. While a lease
-    /// is held, and for anything that is not a regular file, it is a constant and costs no system call.
+    /// Returns the state of the file now. Two equal stamps show that the bytes read between them are those that were
+    /// hashed. While a lease is held, and for anything that is not a regular file, it is a constant and costs no system
+    /// call.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file is shorter than it was when it was opened, if its stamp is not the [required](Self::require) one, or if
-    /// its lease was given back.
+    /// Returns an error if the file is shorter than it was when it was opened, if its stamp is not the
+    /// [required](Self::require) one, or if its lease was given back.
     #[inline]
     pub(crate) fn stamp(&self) -> io::Result<FileStamp> {
         match self.state.load(Ordering::Acquire) {

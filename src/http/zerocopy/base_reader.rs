@@ -1,10 +1,11 @@
 //! The bytes of a base image for one body, without waiting for a disk on the thread that serves connections.
 //!
-//! For connections whose writes go straight to the kernel, they are slices of the mapped file. Otherwise they are read into
-//! [buffers](super::buffers). In both cases they are in memory before a body returns them (see [`residency`](super::residency)).
+//! For connections whose writes go straight to the kernel, they are slices of the mapped file. Otherwise they are read
+//! into [buffers](super::buffers). In both cases they are in memory before a body returns them (see
+//! [`residency`](super::residency)).
 //!
-//! If the file changes while a body is sent, the reader returns an error. While the file is leased, it cannot change. Otherwise its stamp is
-//! compared when the answer begins and, for bytes that are read, after each read.
+//! If the file changes while a body is sent, the reader returns an error. While the file is leased, it cannot change.
+//! Otherwise its stamp is compared when the answer begins and, for bytes that are read, after each read.
 
 use std::io;
 use std::ops::Range;
@@ -22,12 +23,12 @@ use super::residency::Residency;
 
 /// The unit in which bytes are brought into memory. With larger units, clients wait longer for bytes that are on disk.
 const FRAME_LEN: u64 = 1 << 20;
-/// Mapped frames that are in memory are returned together up to this length, for the kernel to take in one write. With writes of one frame,
-/// streams of several clients take an eighth more processor time.
+/// Mapped frames that are in memory are returned together up to this length, for the kernel to take in one write. With
+/// writes of one frame, streams of several clients take an eighth more processor time.
 const MAPPED_LEN: u64 = 4 << 20;
 /// The most bytes of a base image that is being downloaded to wait for at a time.
 const DOWNLOADED_LEN: u64 = 32 << 10;
-/// How much after a frame that is on disk the kernel is asked to read ahead.
+/// The number of bytes after a frame on disk that the kernel is asked to read ahead.
 const ANNOUNCED_LEN: u64 = 2 * FRAME_LEN;
 
 /// Reads a base image for one body.
@@ -46,7 +47,7 @@ pub(in crate::http) struct BaseReader {
 enum Access {
     Mapped(Bytes),
     Read,
-    /// There is no file that could be asked what is in memory.
+    /// The source has no file whose pages could be probed.
     ReadBlocking,
 }
 
@@ -59,7 +60,7 @@ pub(in crate::http) enum NextBytes {
 impl BaseReader {
     /// # Errors
     ///
-    /// Returns an error if the file is no longer what it was when it was opened.
+    /// Returns an error if the file has changed since it was opened.
     #[inline]
     pub(in crate::http) fn new(file: Arc<BaseFile>, mode: BodyMode) -> io::Result<Self> {
         let stamp = file.stamp()?;
@@ -117,7 +118,7 @@ impl BaseReader {
         }
     }
 
-    /// Takes an extent for in memory. It is not probed again: some file systems never report it.
+    /// Marks an extent as in memory. It is not probed again: some file systems never report it.
     #[inline]
     pub(in crate::http) fn has_in_memory(&mut self, extent: Extent) {
         self.in_memory = extent.offset()..extent.end();
@@ -134,13 +135,14 @@ impl BaseReader {
     }
 }
 
-/// The part of an extent that is probed and brought into memory at once. Frames of all bodies end at the same offsets, so that bodies share
-/// what is known about them.
+/// The part of an extent that is probed and brought into memory at once. Frames of all bodies end at the same offsets,
+/// so that bodies share what is known about them.
 fn first_frame(extent: Extent) -> Extent {
     cut(extent, FRAME_LEN - extent.offset() % FRAME_LEN)
 }
 
-/// Returns the frames at the beginning of an extent that are in memory, until they have `most` bytes. `None` if the first one is not.
+/// Returns the frames at the beginning of an extent that are in memory, until they have `most` bytes. `None` if the
+/// first one is not.
 fn beginning_in_memory(file: &BaseFile, extent: Extent, most: u64) -> io::Result<Option<Extent>> {
     let mut found = None;
     let mut frame = first_frame(extent);

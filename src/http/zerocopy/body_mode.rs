@@ -10,16 +10,16 @@ use crate::http::listener::Transport;
 /// How a body gets the bytes of the base image.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BodyMode {
-    /// As slices of the mapped base image, for connections whose writes go straight to the kernel. If code in this process looks at such
-    /// bytes and the file was truncated, the process ends with a signal.
+    /// As slices of the mapped base image, for connections whose writes go straight to the kernel. If code in this
+    /// process looks at such bytes and the file was truncated, the process ends with a signal.
     #[default]
     Mapped,
-    /// Read into buffers, for connections whose bytes are encrypted or looked at in any other way.
+    /// Read into buffers, for connections whose bytes are encrypted or otherwise read by this process.
     Read,
 }
 
 impl BodyMode {
-    /// Returns the mode for a transport: bytes that are encrypted have to be looked at.
+    /// Returns the mode for a transport: encryption has to read the bytes.
     #[must_use]
     pub fn for_transport(transport: Transport) -> Self {
         match transport {
@@ -32,7 +32,8 @@ impl BodyMode {
 impl<S: Send + Sync> FromRequestParts<S> for BodyMode {
     type Rejection = Infallible;
 
-    /// Returns what the server set for the connection. A request that another server passed on may be looked at.
+    /// Returns the mode that the server set for the connection. Defaults to [`Self::Read`] for a request from another
+    /// server, which may inspect the bytes.
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         Ok(parts.extensions.get().copied().unwrap_or(Self::Read))
     }

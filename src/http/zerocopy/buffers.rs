@@ -1,4 +1,4 @@
-//! Buffers for bytes that are read and not mapped.
+//! Buffers for bytes that are read instead of mapped.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,37 +6,38 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use axum::body::Bytes;
 use isogen::{Extent, Source};
 
-/// The length of a buffer: two records of TLS.
+/// The length of a pooled buffer: two TLS records.
 const BUFFER_LEN: usize = 32 << 10;
-/// How many of them there are at most, in use or kept for the next one who needs one (4 MiB), by all downloads together.
+/// The most pooled buffers (4 MiB), in use or free, shared by all downloads.
 const MAX_BUFFERS: usize = 128;
-/// The length of one that there is beyond those, for as long as it is used: a record, which is gone as soon as it is encrypted. A
-/// client that takes nothing would hold the second half of a longer one.
+/// The length of a buffer that is allocated while all pooled ones are in use, and freed after use. It holds one record,
+/// which is no longer needed once it is encrypted. With a longer buffer, a client that reads nothing would hold the
+/// second half.
 const SHORT_LEN: usize = 16 << 10;
-/// From this length on a span is worth a buffer of the pool. A shorter one has memory of its own length, for whoever holds several of
-/// them.
+/// The shortest span that uses a pooled buffer. A shorter one gets memory of its own length, because a body may hold
+/// several of them.
 pub(in crate::http) const LONG_LEN: usize = 1 << 10;
 
 static POOL: Pool = Pool(Mutex::new(Buffers { free: Vec::new(), count: 0 }));
 
-/// Buffers for all downloads.
+/// The buffers of all downloads.
 struct Pool(Mutex<Buffers>);
 
 struct Buffers {
-    /// Those that nobody uses at the moment.
+    /// The buffers that are not in use.
     free: Vec<Box<[u8]>>,
-    /// How many there are, with those in use.
+    /// The number of pooled buffers, including those in use.
     count: usize,
 }
 
-/// A buffer in use, which goes back into its pool when it is no longer.
+/// A buffer in use. A pooled one returns to its pool on drop.
 struct Buffer<'a> {
     bytes: Box<[u8]>,
     len: usize,
     pool: &'a Pool,
 }
 
-/// Reads the beginning of a span: as much as a buffer holds. Waits for the disk where it is not in memory.
+/// Reads the beginning of a span, up to the length of a buffer. Waits for the disk if the bytes are not in memory.
 pub(in crate::http) fn read_span(source: &Source, span: Extent) -> io::Result<Bytes> {
     let len = usize::try_from(span.len()).unwrap_or(usize::MAX);
     let mut buffer = POOL.take(len);
@@ -61,7 +62,7 @@ impl Pool {
 }
 
 impl Buffers {
-    /// One that is free, or else how long a new one is to be.
+    /// Returns a free buffer, or the length of the buffer to allocate.
     fn take(&mut self) -> Result<Box<[u8]>, usize> {
         if let Some(bytes) = self.free.pop() {
             return Ok(bytes);
@@ -93,13 +94,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buffers_come_back_and_there_are_not_too_many() {
+    fn buffers_are_reused_and_limited() {
         let pool = Pool(Mutex::new(Buffers { free: Vec::new(), count: 0 }));
         let lengths =
             |buffers: &[Buffer<'_>]| buffers.iter().map(|buffer| buffer.bytes.len()).collect::<Vec<_>>();
         let mut buffers: Vec<_> = (0..MAX_BUFFERS + 2).map(|_| pool.take(LONG_LEN)).collect();
         assert_eq!(lengths(&buffers), [vec![BUFFER_LEN; MAX_BUFFERS], vec![SHORT_LEN; 2]].concat());
-        // The short ones are gone with their use, a long one is the next.
+        // A short buffer is freed after use; a pooled one is used again.
         buffers.truncate(MAX_BUFFERS);
         assert!(pool.lock().free.is_empty());
         buffers.truncate(MAX_BUFFERS - 1);
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_in_a_buffer_before_is_not_seen() {
+    fn reused_buffer_hides_its_old_bytes() {
         let source = Source::from_bytes("base", &b"0123456789"[..]);
         let read = |offset, len| read_span(&source, Extent::new(offset, len).unwrap()).unwrap();
         assert_eq!(read(0, 10), "0123456789");
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_span_the_beginning_is_read() {
+    fn long_span_is_read_up_to_a_buffer() {
         let base: Vec<u8> = (0..BUFFER_LEN + 1).map(|at| at.to_le_bytes()[0]).collect();
         let source = Source::from_bytes("base", base.clone());
         let read = read_span(&source, Extent::new(1, BUFFER_LEN as u64).unwrap()).unwrap();
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_base_that_ends_early_is_an_error() {
+    fn rejects_a_truncated_base() {
         let source = Source::new("base".into(), 20, Bytes::from_static(b"0123456789"));
         assert!(read_span(&source, Extent::new(5, 10).unwrap()).is_err());
     }

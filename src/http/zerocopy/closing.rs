@@ -1,11 +1,12 @@
 //! The end of a TCP connection whose last bytes the client has not acknowledged.
 //!
-//! The kernel has no event for "everything is acknowledged". But after `shutdown` the acknowledgement of the last byte changes the
-//! state of the socket (to FIN-WAIT-2, TIME-WAIT or CLOSED), as a reset does, and each change of state wakes an epoll instance that
-//! watches the socket.
+//! The kernel has no event for "everything is acknowledged". But after `shutdown` the acknowledgement of the last byte
+//! changes the state of the socket (to FIN-WAIT-2, TIME-WAIT or CLOSED), as a reset does, and each change of state
+//! wakes an epoll instance that watches the socket.
 //!
-//! This is an epoll instance of our own. tokio's readiness would do only for some clients: once both directions are shut down, the
-//! socket stays ready, and the connection of a client that sent its end first would be polled without a pause.
+//! This is an epoll instance of our own. tokio's readiness would do only for some clients: once both directions are
+//! shut down, the socket stays ready, and the connection of a client that sent its end first would be polled without a
+//! pause.
 
 use std::collections::HashMap;
 use std::io;
@@ -20,7 +21,7 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 use tokio::net::TcpStream;
 
-/// How many changes the kernel reports at a time. More wait for the next call.
+/// The most changes that the kernel reports per call. More wait for the next call.
 const EVENTS: usize = 64;
 
 /// Wakes a task whenever its socket changes, as long as this exists and the socket is open.
@@ -42,7 +43,8 @@ struct Shared {
 }
 
 impl Changes {
-    /// Watches a socket for a task. The task is woken once at the beginning, so it may look at the socket before or after.
+    /// Watches a socket for a task. The task is woken once at the beginning, so it may look at the socket before or
+    /// after.
     ///
     /// # Errors
     ///
@@ -104,8 +106,8 @@ impl Watch {
     }
 }
 
-/// Whether a socket that was connected no longer is: after a reset, or after both sides acknowledged the other's end. The kernel then
-/// holds no bytes for the client, although it still reports how many there were.
+/// Reports whether a socket that was connected no longer is: after a reset, or after both sides have acknowledged the
+/// other's end. The kernel then holds no bytes for the client, although it still reports how many there were.
 pub(super) fn is_over(socket: &TcpStream) -> bool {
     socket.peer_addr().is_err_and(|error| error.kind() == io::ErrorKind::NotConnected)
 }
@@ -136,7 +138,7 @@ mod tests {
         (client, socket)
     }
 
-    /// Waits until the client has everything or is gone. Returns how often the socket was looked at.
+    /// Waits until the client has everything or is gone. Returns the number of checks.
     async fn looks_until_over(socket: &TcpStream) -> usize {
         let (mut looks, mut changes) = (0, None);
         poll_fn(|context| {

@@ -6,24 +6,24 @@ use super::closing::is_over;
 use super::sys::unacked_bytes;
 use crate::http::listener::Socket;
 
-/// What the watch over a connection needs beside reading and writing. Whatever stands between it and the socket passes it
-/// on.
+/// The socket operations that [`TimedSocket`](super::TimedSocket) needs in addition to reading and writing. Each layer
+/// between it and the socket passes them on.
 pub(in crate::http) trait Direct {
-    /// Writes without waiting, whether or not the kernel has said that it is worth trying: it says so only when a
-    /// good part of what it holds is gone, which a slow client may need a long time for.
+    /// Writes without waiting, even if the kernel has not reported the socket as writable. It reports that only after a
+    /// good part of its buffer has been sent, which takes long with a slow client.
     fn write_now(&self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
 
-    /// How many bytes the kernel holds for the client: those that it has not acknowledged.
+    /// Returns the number of bytes that the kernel holds because the client has not acknowledged them.
     fn unsent(&self) -> usize;
 
-    /// Lets the end of the connection throw away what was not sent. Otherwise the kernel keeps it for a client that takes
-    /// nothing.
+    /// Makes the kernel discard unsent bytes when the connection is closed. Otherwise it keeps them for a client that
+    /// reads nothing.
     fn forget_unsent(&self);
 }
 
 impl Direct for Socket {
     fn write_now(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        // Both are in the mode in which nothing waits, since they belong to the runtime.
+        // Both kinds of socket are non-blocking, because they belong to the runtime.
         Ok(rustix::io::retry_on_intr(|| match self {
             Self::Tcp(socket) => rustix::io::writev(socket, slices),
             Self::Unix(socket) => rustix::io::writev(socket, slices),

@@ -30,7 +30,7 @@ pub(crate) struct FileStamp {
     pub(crate) device: u64,
     /// The inode on that device.
     pub(crate) inode: u64,
-    /// How many names the file has.
+    /// The number of names (hard links) of the file.
     pub(crate) links: u64,
     /// The time of the last write (`mtime`), unless a process has set it.
     pub(crate) modified: FileTime,
@@ -48,8 +48,8 @@ impl FileStamp {
         Self::of_regular(file)?.ok_or_else(|| io::Error::other("not a regular file"))
     }
 
-    /// Reports whether a later stamp of the file shows the same bytes. A file that was replaced by another one has lost its last name,
-    /// which changes nothing but its `ctime`.
+    /// Reports whether a later stamp of the file shows the same bytes. A file that was replaced by another one has lost
+    /// its last name, which changes nothing but its `ctime`.
     #[must_use]
     #[inline]
     pub(crate) fn holds(&self, later: &Self) -> bool {

@@ -1,9 +1,11 @@
-//! File leases: no process writes to a file while this one holds a lease of it, and this process learns before one does.
+//! File leases: no process writes to a file while this one holds a lease of it, and this process learns before one
+//! does.
 //!
-//! When a process opens a leased file for writing, or truncates it, the kernel sends [`SIGNAL`] to the holder and lets that process wait
-//! until the lease is given back, for 45 seconds at most (`/proc/sys/fs/lease-break-time`).
+//! When a process opens a leased file for writing, or truncates it, the kernel sends [`SIGNAL`] to the holder and lets
+//! that process wait until the lease is given back, for 45 seconds at most (`/proc/sys/fs/lease-break-time`).
 //!
-//! A lease needs a file of the process's own user, or the capability `CAP_LEASE`, and no process that has it open for writing.
+//! A lease needs a file of the process's own user, or the capability `CAP_LEASE`, and no process that has it open for
+//! writing.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +13,7 @@ use std::sync::Arc;
 
 use super::sys;
 
-/// The signal that says that a process waits for a lease: `SIGURG`, which is ignored by default.
+/// The signal that reports a process waiting for a lease: `SIGURG`, which is ignored by default.
 pub(crate) const SIGNAL: i32 = libc::SIGURG;
 
 /// A read lease of a file. It is given back on drop.
@@ -23,8 +25,8 @@ impl Lease {
     ///
     /// # Errors
     ///
-    /// Returns [`WouldBlock`](io::ErrorKind::WouldBlock) if any process has the file open for writing, and other errors if another user
-    /// owns it or its file system has no leases.
+    /// Returns [`WouldBlock`](io::ErrorKind::WouldBlock) if any process has the file open for writing, and other errors
+    /// if another user owns it or its file system has no leases.
     pub(crate) fn take(file: Arc<File>) -> io::Result<Self> {
         sys::take_lease(&file, SIGNAL)?;
         Ok(Self(file))

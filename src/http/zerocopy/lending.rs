@@ -1,10 +1,11 @@
-//! Pages of live images, lent to the kernel in the place of copies.
+//! Pages of base images that the kernel sends without a copy.
 //!
-//! What is written to a socket is copied. The kernel can be given the pages of a file as they are, by way of a [pipe](super::pipe), which
-//! takes half of the processor or less. But pages that wait in a socket are still the file's: were it written to, they would
-//! change on their way, and nobody could tell. So pages are lent only while the server has a [lease](super::lease) of the file.
-//! Whoever wants to write to it waits then, while connections that have not sent everything are cut; and bytes are copied from
-//! then on. Files that cannot be leased are copied always.
+//! A plain write to a socket copies the bytes. The kernel can instead take the pages of a file through a
+//! [pipe](super::pipe), which takes half of the processor time or less. But pages that wait in a socket still belong to
+//! the file: if a process wrote to the file, the bytes on their way would change undetected. So pages are lent only
+//! while the server holds a [lease](super::lease) of the file. A process that opens the file for writing then waits,
+//! while the server closes the connections that have not sent all of their pages. After that, the server copies the
+//! bytes. A file that cannot be leased is always copied.
 
 use std::fs::{self, File};
 use std::io;
@@ -19,130 +20,133 @@ use tokio::time::{Instant, sleep};
 
 use super::lease::{Lease, SIGNAL};
 
-/// How long a file that could not be leased, or is no longer, is not asked for again.
-const REFUSED: Duration = Duration::from_secs(30);
-/// How often connections are looked at that are to give pages back, and how long at most. The kernel takes a lease away after 45
+/// How long to wait before the next attempt to lease a file, after the kernel refused or broke its lease.
+const RETRY_DELAY: Duration = Duration::from_secs(30);
+/// The interval between checks for pages that connections have not returned.
+const CHECK_INTERVAL: Duration = Duration::from_millis(5);
+/// The time after which the lease is given back even if pages are not returned. The kernel takes it away after 45
 /// seconds.
-const LOOK: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long clients on this machine have to take what they were sent: no copy is made on the way to them either, and nobody sees
-/// when they have it.
-const TAKING: Duration = Duration::from_secs(1);
+/// The time that clients on this machine have to read the bytes that were sent to them: the way to them has no copy
+/// either, and the server cannot see when they have read the bytes.
+const LOCAL_READ_TIME: Duration = Duration::from_secs(1);
 
-/// The pages that are lent by a server. Clones are the same.
+/// The pages that a server lends to its connections. Clones share the state.
 #[derive(Clone, Debug, Default)]
-pub(in crate::http) struct Lending(Arc<Parts>);
+pub(in crate::http) struct Lending(Arc<LendingState>);
 
 #[derive(Debug, Default)]
-struct Parts {
-    files: Mutex<Vec<(Weak<File>, Standing)>>,
+struct LendingState {
+    files: Mutex<Vec<(Weak<File>, LeaseState)>>,
     is_watched: OnceLock<bool>,
 }
 
-/// How it is with a file.
+/// The state of a file's lease.
 #[derive(Debug)]
-enum Standing {
-    Leased(Arc<Loan>),
+enum LeaseState {
+    Leased(Arc<LentFile>),
     Refused(Instant),
 }
 
-/// The pages of one file that are lent.
+/// A leased file whose pages are lent.
 #[derive(Debug)]
-struct Loan {
+struct LentFile {
     file: Arc<File>,
-    /// Given up when the pages are back.
+    /// `None` after the pages were returned.
     lease: Mutex<Option<Lease>>,
-    /// What the file is called, for the log.
+    /// The path of the file, for the log.
     name: String,
-    is_called_in: AtomicBool,
-    /// The connections that have pages, and how each is told.
+    is_recalled: AtomicBool,
+    /// The connections that have pages, and the wakers of their tasks.
     borrowers: Mutex<Vec<(u64, Waker)>>,
     next: AtomicU64,
 }
 
-/// Pages of a file that a connection may have on their way.
+/// The right of a connection to send pages of a file. Dropping it returns them.
 #[derive(Debug)]
-pub(in crate::http) struct Borrowed {
-    loan: Arc<Loan>,
+pub(in crate::http) struct LentPages {
+    lent: Arc<LentFile>,
     number: u64,
 }
 
 impl Lending {
-    /// Lends pages of a file to a connection, which is woken when they are called in. Nothing where its bytes have to be copied.
-    pub(in crate::http) fn borrow(&self, file: &Arc<File>, waker: &Waker) -> Option<Borrowed> {
-        let loan = self.loan(file)?;
-        let number = loan.next.fetch_add(1, Ordering::Relaxed);
-        lock(&loan.borrowers).push((number, waker.clone()));
-        Some(Borrowed { loan, number })
+    /// Lends pages of a file to a connection, whose task is woken when they are recalled. Returns `None` if the bytes
+    /// have to be copied.
+    pub(in crate::http) fn borrow(&self, file: &Arc<File>, waker: &Waker) -> Option<LentPages> {
+        let lent = self.lent(file)?;
+        let number = lent.next.fetch_add(1, Ordering::Relaxed);
+        lock(&lent.borrowers).push((number, waker.clone()));
+        Some(LentPages { lent, number })
     }
 
-    fn loan(&self, file: &Arc<File>) -> Option<Arc<Loan>> {
+    fn lent(&self, file: &Arc<File>) -> Option<Arc<LentFile>> {
         let mut files = lock(&self.0.files);
         let known = files.iter_mut().find(|(known, _)| known.as_ptr() == Arc::as_ptr(file));
         match known {
-            Some((_, Standing::Leased(loan))) => return Some(Arc::clone(loan)),
-            Some((_, Standing::Refused(until))) if Instant::now() < *until => return None,
+            Some((_, LeaseState::Leased(lent))) => return Some(Arc::clone(lent)),
+            Some((_, LeaseState::Refused(until))) if Instant::now() < *until => return None,
             _ => {}
         }
         let watched = self.0.is_watched.get_or_init(|| self.watch().is_ok());
-        let loan = watched.then(|| Loan::of(file)).and_then(Result::ok).map(Arc::new);
-        let standing = match &loan {
-            Some(loan) => Standing::Leased(Arc::clone(loan)),
-            None => Standing::Refused(Instant::now() + REFUSED),
+        let lent = watched.then(|| LentFile::of(file)).and_then(Result::ok).map(Arc::new);
+        let state = match &lent {
+            Some(lent) => LeaseState::Leased(Arc::clone(lent)),
+            None => LeaseState::Refused(Instant::now() + RETRY_DELAY),
         };
-        files.retain(|(known, standing)| known.as_ptr() != Arc::as_ptr(file) && !standing.is_over(known));
-        files.push((Arc::downgrade(file), standing));
-        loan
+        files.retain(|(known, state)| known.as_ptr() != Arc::as_ptr(file) && !state.is_unused(known));
+        files.push((Arc::downgrade(file), state));
+        lent
     }
 
-    /// Looks at all leases whenever one may be called in, as long as there is this.
+    /// Starts the task that checks all leases whenever the kernel signals a waiting writer. It ends with this
+    /// `Lending`.
     fn watch(&self) -> io::Result<()> {
-        let called = signal(SignalKind::from_raw(SIGNAL))?;
-        tokio::spawn(watch(Arc::downgrade(&self.0), called));
+        let signals = signal(SignalKind::from_raw(SIGNAL))?;
+        tokio::spawn(watch(Arc::downgrade(&self.0), signals));
         Ok(())
     }
 }
 
-async fn watch(parts: Weak<Parts>, mut called: Signal) {
-    while called.recv().await.is_some() {
+async fn watch(parts: Weak<LendingState>, mut signals: Signal) {
+    while signals.recv().await.is_some() {
         let Some(parts) = parts.upgrade() else { return };
-        for (_, standing) in lock(&parts.files).iter_mut() {
-            if let Standing::Leased(loan) = standing
-                && lock(&loan.lease).as_ref().is_some_and(Lease::is_breaking)
+        for (_, state) in lock(&parts.files).iter_mut() {
+            if let LeaseState::Leased(lent) = state
+                && lock(&lent.lease).as_ref().is_some_and(Lease::is_breaking)
             {
-                let loan = Arc::clone(loan);
-                *standing = Standing::Refused(Instant::now() + REFUSED);
-                tokio::spawn(loan.end());
+                let lent = Arc::clone(lent);
+                *state = LeaseState::Refused(Instant::now() + RETRY_DELAY);
+                tokio::spawn(lent.end());
             }
         }
     }
 }
 
-impl Standing {
-    /// Whether nobody has the file any more but its lease.
-    fn is_over(&self, file: &Weak<File>) -> bool {
+impl LeaseState {
+    /// Reports whether nothing but the lease itself uses the file.
+    fn is_unused(&self, file: &Weak<File>) -> bool {
         match self {
-            // The loan has it once, and the lease.
-            Self::Leased(loan) => Arc::strong_count(loan) == 1 && file.strong_count() == 2,
+            // `LentFile` has one reference to the file, and its lease the other.
+            Self::Leased(lent) => Arc::strong_count(lent) == 1 && file.strong_count() == 2,
             Self::Refused(_) => file.strong_count() == 0,
         }
     }
 }
 
-impl Loan {
+impl LentFile {
     fn of(file: &Arc<File>) -> io::Result<Self> {
         let lease = Lease::take(Arc::clone(file))?;
         let name = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
         let name = name.map_or_else(|_| String::new(), |path| path.display().to_string());
-        let (is_called_in, borrowers) = (AtomicBool::new(false), Mutex::default());
+        let (is_recalled, borrowers) = (AtomicBool::new(false), Mutex::default());
         let (file, lease) = (Arc::clone(file), Mutex::new(Some(lease)));
-        Ok(Self { file, lease, name, is_called_in, borrowers, next: AtomicU64::new(0) })
+        Ok(Self { file, lease, name, is_recalled, borrowers, next: AtomicU64::new(0) })
     }
 
-    /// Gets all pages back, and gives up the lease.
+    /// Recalls all pages, and gives the lease back.
     async fn end(self: Arc<Self>) {
         let begun = Instant::now();
-        self.is_called_in.store(true, Ordering::SeqCst);
+        self.is_recalled.store(true, Ordering::SeqCst);
         let connections = lock(&self.borrowers).len();
         tracing::warn!(
             source = self.name,
@@ -151,35 +155,35 @@ impl Loan {
         );
         lock(&self.borrowers).iter().for_each(|(_, waker)| waker.wake_by_ref());
         while !lock(&self.borrowers).is_empty() && begun.elapsed() < PATIENCE {
-            sleep(LOOK).await;
+            sleep(CHECK_INTERVAL).await;
         }
         if connections > 0 {
-            sleep(TAKING).await;
+            sleep(LOCAL_READ_TIME).await;
         }
         *lock(&self.lease) = None;
     }
 }
 
-impl Borrowed {
-    /// Whether they are pages of this file.
+impl LentPages {
+    /// Reports whether the pages are of `file`.
     pub(in crate::http) fn is_of(&self, file: &Arc<File>) -> bool {
-        Arc::ptr_eq(&self.loan.file, file)
+        Arc::ptr_eq(&self.lent.file, file)
     }
 
-    /// Whether they are wanted back.
-    pub(in crate::http) fn is_called_in(&self) -> bool {
-        self.loan.is_called_in.load(Ordering::SeqCst)
+    /// Reports whether the pages are recalled.
+    pub(in crate::http) fn is_recalled(&self) -> bool {
+        self.lent.is_recalled.load(Ordering::SeqCst)
     }
 
-    /// What their file is called, for the log.
+    /// Returns the path of the file, for the log.
     pub(in crate::http) fn name(&self) -> &str {
-        &self.loan.name
+        &self.lent.name
     }
 }
 
-impl Drop for Borrowed {
+impl Drop for LentPages {
     fn drop(&mut self) {
-        lock(&self.loan.borrowers).retain(|(number, _)| *number != self.number);
+        lock(&self.lent.borrowers).retain(|(number, _)| *number != self.number);
     }
 }
 

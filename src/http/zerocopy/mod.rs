@@ -30,4 +30,4 @@ pub(in crate::http) use paged::{PAGES_LEN, Paged};
 pub(in crate::http) use read_ahead::{PendingRead, ReadDone};
 pub(in crate::http) use records::Records;
 pub(in crate::http) use sending::Sending;
-pub(in crate::http) use stall::{Late, Progress, Watched};
+pub(in crate::http) use stall::{ClientTimeout, Progress, TimedSocket};

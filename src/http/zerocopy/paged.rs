@@ -1,5 +1,5 @@
-//! A socket that gives the kernel pages of live images, where they are [lent](super::lending), and copies of all else; and that sends
-//! long answers in full packets.
+//! A socket that sends [lent](super::lending) pages of base images without a copy and copies all other bytes. It sends
+//! long responses in full packets.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -13,29 +13,31 @@ use tokio::net::TcpStream;
 
 use super::closing::Changes;
 use super::direct::Direct;
-use super::lending::{Borrowed, Lending};
-use super::pipe::{Filled, PIPE_LEN};
+use super::lending::{Lending, LentPages};
+use super::pipe::{PIPE_LEN, PipedPages};
 use super::sending::Sending;
 use crate::http::listener::{Socket, count_as_operations};
 
-/// From this length on, sending pages costs less than a copy.
+/// The shortest write for which sending pages costs less than a copy.
 pub(in crate::http) const PAGES_LEN: usize = 64 << 10;
-/// After so many bytes without an end more is expected to follow. A record of TLS, and what is with it, may be all.
-const MORE: usize = 20 << 10;
+/// The number of unflushed bytes after which more is expected to follow. A shorter write, such as one TLS record and
+/// the bytes with it, may be the whole response.
+const STREAM_LEN: usize = 20 << 10;
 
-/// A socket, and the pages that are on their way through it.
+/// A socket, with the pages that are on their way through it.
 #[derive(Debug)]
 pub(in crate::http) struct Paged {
     socket: Socket,
-    /// Where there is none, everything is copied.
+    /// `None` if all bytes are copied.
     lending: Option<Lending>,
     sending: Sending,
-    borrowed: Option<Borrowed>,
-    /// How much it took of what it was given last: to fill a pipe takes time as well.
+    lent: Option<LentPages>,
+    /// The most bytes to put into the pipe at a time. It follows the number that the socket last took: filling a pipe
+    /// takes time as well.
     room: usize,
-    /// What was written since the last flush.
+    /// The number of bytes written since the last flush.
     unflushed: usize,
-    /// Whether the last bytes wait for more, until a packet is full or somebody flushes.
+    /// Whether the last bytes wait for more, until a packet is full or the stream is flushed.
     is_corked: bool,
     /// Present after `shutdown`, while the client has not acknowledged all pages.
     closing: Option<Changes>,
@@ -47,7 +49,7 @@ impl Paged {
             socket,
             lending,
             sending,
-            borrowed: None,
+            lent: None,
             room: PIPE_LEN / 4,
             unflushed: 0,
             is_corked: false,
@@ -55,28 +57,30 @@ impl Paged {
         }
     }
 
-    /// Fails where pages are called in that are on their way. Whoever has sent all of them goes on.
+    /// Returns an error if recalled pages are on their way. A connection that has sent all of its pages continues.
     fn check(&mut self) -> io::Result<()> {
-        let called_in = self.borrowed.as_ref().filter(|borrowed| borrowed.is_called_in());
-        let Some(source) = called_in.map(|borrowed| borrowed.name().to_owned()) else { return Ok(()) };
+        let recalled = self.lent.as_ref().filter(|lent| lent.is_recalled());
+        let Some(source) = recalled.map(|lent| lent.name().to_owned()) else { return Ok(()) };
         let Some(unsent) = self.unsent() else { return Ok(()) };
         let error = "another process wants to write to it";
         tracing::error!(source, unsent, error, "download aborted: base image unusable");
         Err(io::Error::new(io::ErrorKind::ConnectionAborted, error))
     }
 
-    /// How many bytes are on their way, if pages may be among them. Gives the pages back once the client has acknowledged all bytes.
+    /// Returns the number of unacknowledged bytes if lent pages may be among them. Returns the pages once the client
+    /// has acknowledged all bytes.
     fn unsent(&mut self) -> Option<usize> {
-        self.borrowed.as_ref()?;
+        self.lent.as_ref()?;
         let len = self.socket.unsent();
         if len == 0 {
-            self.borrowed = None;
+            self.lent = None;
         }
         (len > 0).then_some(len)
     }
 
-    /// Sends full packets only from now on, or again what waited for more. Without, what is left over of a write is a packet of its own
-    /// as soon as the client tells how far it is: a stream of pages takes up to twice as many, and one of records four times.
+    /// Makes the kernel send full packets only, or also the incomplete packet that waits for more. Without this, the
+    /// rest of a write becomes a packet of its own as soon as the client acknowledges more: a stream of pages takes up
+    /// to twice as many packets, and a stream of TLS records four times as many.
     fn cork(&mut self, is_corked: bool) -> io::Result<()> {
         if let Socket::Tcp(socket) = &self.socket
             && self.is_corked != is_corked
@@ -92,20 +96,20 @@ impl Paged {
         let lending = self.lending.as_ref().filter(|_| matches!(self.socket, Socket::Tcp(_)))?.clone();
         let base = self.sending.file()?;
         let (file, offset) = base.pages_of(bytes)?;
-        if !self.borrowed.as_ref().is_some_and(|borrowed| borrowed.is_of(file) && !borrowed.is_called_in()) {
+        if !self.lent.as_ref().is_some_and(|lent| lent.is_of(file) && !lent.is_recalled()) {
             // The pages of another file have to be sent first.
             if self.unsent().is_some() {
                 return None;
             }
-            self.borrowed = lending.borrow(file, context.waker());
+            self.lent = lending.borrow(file, context.waker());
         }
         // A file that was revoked before this lease began may have other bytes by now.
         let is_mapped = || base.pages_of(bytes).is_some();
-        (self.borrowed.is_some() && is_mapped()).then(|| (Arc::clone(file), offset))
+        (self.lent.is_some() && is_mapped()).then(|| (Arc::clone(file), offset))
     }
 
-    /// Writes pages where bytes have any, and copies otherwise.
-    fn poll_give(&mut self, context: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+    /// Sends pages if the first large slice is in a lent file, and copies otherwise.
+    fn poll_send(&mut self, context: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         let large = slices.iter().position(|slice| slice.len() >= PAGES_LEN);
         let pages = large.and_then(|at| {
             let (copies, rest) = slices.split_at_checked(at)?;
@@ -117,8 +121,8 @@ impl Paged {
         };
         loop {
             ready!(socket.poll_write_ready(context))?;
-            let Ok(pages) = Filled::with(&file, offset, len.min(self.room)) else {
-                // A copy tells what is wrong with the file, or goes on where it is pipes that there are none of.
+            let Ok(pages) = PipedPages::from_file(&file, offset, len.min(self.room)) else {
+                // A copy reports the error of the file, or succeeds if only pipes are unavailable.
                 self.lending = None;
                 return Pin::new(&mut self.socket).poll_write_vectored(context, slices);
             };
@@ -126,7 +130,7 @@ impl Paged {
             let tried = socket.try_io(Interest::WRITABLE, || {
                 let (sent, all) = send(socket, copies, pages)?;
                 taken = sent;
-                // Nothing more for now, and the socket is to say when.
+                // The socket is full: tokio has to wait until it is writable again.
                 if all { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
             });
             match tried {
@@ -141,11 +145,11 @@ impl Paged {
     }
 }
 
-/// Sends copies, and pages after them. Gives the number of bytes, and whether the socket took all.
-fn send(socket: &TcpStream, copies: &[IoSlice<'_>], pages: Filled) -> io::Result<(usize, bool)> {
+/// Sends copied bytes, then pages. Returns the number of bytes, and whether the socket took all of them.
+fn send(socket: &TcpStream, copies: &[IoSlice<'_>], pages: PipedPages) -> io::Result<(usize, bool)> {
     let mut copied = 0;
     if !copies.is_empty() {
-        // They wait for what comes behind them, not to be a packet of their own.
+        // `MORE`: they wait for the pages that follow instead of becoming a packet of their own.
         let flags = SendFlags::MORE | SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         copied = sendmsg(socket, copies, &mut SendAncillaryBuffer::default(), flags)?;
         if copied < copies.iter().map(|slice| slice.len()).sum() {
@@ -183,10 +187,10 @@ impl AsyncWrite for Paged {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         this.check()?;
-        if this.unflushed > MORE || slices.iter().any(|slice| slice.len() > PAGES_LEN) {
+        if this.unflushed > STREAM_LEN || slices.iter().any(|slice| slice.len() > PAGES_LEN) {
             this.cork(true)?;
         }
-        let written = this.poll_give(context, slices);
+        let written = this.poll_send(context, slices);
         if let Poll::Ready(Ok(len)) = written {
             this.unflushed = this.unflushed.saturating_add(len);
         }
@@ -205,12 +209,12 @@ impl AsyncWrite for Paged {
         Pin::new(&mut this.socket).poll_flush(context)
     }
 
-    /// Sends the end of the stream, then waits until the client has acknowledged all pages: they may not change before. The watch
-    /// over the connection bounds the wait.
+    /// Sends the end of the stream, then waits until the client has acknowledged all pages, which may not change
+    /// before. [`TimedSocket`](super::TimedSocket) bounds the wait.
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.closing.is_none() {
-            // Pages that are acknowledged already are given back here: the end of the stream has to be acknowledged as well.
+            // Returns pages that are already acknowledged. Later, the end of the stream has to be acknowledged as well.
             let _ = this.unsent();
             ready!(Pin::new(&mut this.socket).poll_shutdown(context))?;
         }
@@ -240,7 +244,7 @@ impl Direct for Paged {
 }
 
 impl Drop for Paged {
-    /// Pages do not outlive what is known of them.
+    /// Pages must not stay in the socket after their `LentPages` are dropped.
     fn drop(&mut self) {
         if self.unsent().is_some() {
             self.forget_unsent();
@@ -259,12 +263,12 @@ mod tests {
     use super::super::base_file::BaseFile;
     use super::*;
 
-    /// A client would get what waits as well, a fifth of a second later.
+    /// Without the flush, the kernel would send the waiting bytes too, but a fifth of a second later.
     #[tokio::test]
-    async fn what_is_flushed_does_not_wait_for_more() {
+    async fn flushed_bytes_do_not_wait_for_more() {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(1 << 20).unwrap();
-        // What somebody may write to is not lent.
+        // A file that is open for writing cannot be leased.
         let path = file.into_temp_path();
         let base = Arc::new(BaseFile::new(Arc::new(Source::open(&path).unwrap())));
         let mapped = base.mapped().unwrap();

@@ -1,6 +1,7 @@
-//! The way of pages from a file into a socket: a pipe, one for each thread.
+//! The pipe that moves pages from a file into a socket, one for each thread.
 //!
-//! `sendfile` is the same with a pipe of the kernel's own, which takes 64 KiB. A larger one halves what a stream costs.
+//! `sendfile` does the same with a pipe inside the kernel, which holds 64 KiB. A larger one halves the cost of a
+//! stream.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -10,24 +11,24 @@ use std::os::fd::AsFd;
 use rustix::io::retry_on_intr;
 use rustix::pipe::{SpliceFlags, fcntl_setpipe_size, splice};
 
-/// How much a pipe takes: what everybody may have who is not the administrator.
+/// The capacity of a pipe: the most that an unprivileged user can set.
 pub(super) const PIPE_LEN: usize = 1 << 20;
 
 thread_local! {
     static PIPE: Cell<Option<Pipe>> = const { Cell::new(None) };
 }
 
-/// A pipe, which is empty while nobody has it.
+/// A pipe. It is empty while no [`PipedPages`] uses it.
 struct Pipe {
     reader: PipeReader,
     writer: PipeWriter,
-    /// Where pages go that no socket took.
-    nowhere: File,
+    /// The destination of pages that no socket took.
+    sink: File,
 }
 
-/// Pages in the pipe of this thread, on their way.
-pub(super) struct Filled {
-    /// There until it is dropped.
+/// Pages in the pipe of this thread.
+pub(super) struct PipedPages {
+    /// `Some` until drop.
     pipe: Option<Pipe>,
     left: usize,
 }
@@ -36,10 +37,10 @@ impl Pipe {
     fn new() -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         fcntl_setpipe_size(&writer, PIPE_LEN)?;
-        Ok(Self { reader, writer, nowhere: File::options().write(true).open("/dev/null")? })
+        Ok(Self { reader, writer, sink: File::options().write(true).open("/dev/null")? })
     }
 
-    /// Moves what is in it somewhere else, as far as that goes without waiting.
+    /// Moves bytes from the pipe into another file, as many as possible without waiting.
     fn drain(&self, into: impl AsFd, len: usize) -> io::Result<usize> {
         match retry_on_intr(|| splice(&self.reader, None, &into, None, len, SpliceFlags::NONBLOCK))? {
             0 => Err(io::ErrorKind::WriteZero.into()),
@@ -48,29 +49,28 @@ impl Pipe {
     }
 }
 
-impl Filled {
-    /// Pages of a file: so many bytes, or as many as a pipe takes.
+impl PipedPages {
+    /// Moves `len` bytes of a file into the pipe, or as many as it holds.
     ///
     /// # Errors
     ///
-    /// Fails where there are none, and where there is no pipe.
-    pub(super) fn with(file: &File, mut offset: u64, len: usize) -> io::Result<Self> {
+    /// Returns an error if the file has no bytes at `offset`, or if no pipe can be made.
+    pub(super) fn from_file(file: &File, mut offset: u64, len: usize) -> io::Result<Self> {
         let pipe = PIPE.take().map_or_else(Pipe::new, Ok)?;
-        let mut filled = Self { pipe: None, left: 0 };
+        let mut pages = Self { pipe: None, left: 0 };
         let len = len.min(PIPE_LEN);
-        filled.left = retry_on_intr(|| {
+        pages.left = retry_on_intr(|| {
             splice(file, Some(&mut offset), &pipe.writer, None, len, SpliceFlags::NONBLOCK)
         })?;
-        filled.pipe = Some(pipe);
-        if filled.left == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(filled) }
+        pages.pipe = Some(pipe);
+        if pages.left == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(pages) }
     }
 
-    /// Sends them as far as a socket takes them, which has to be one that does not wait. Gives the number of bytes, and whether it
-    /// took all; the error of one that takes none is [`WouldBlock`](io::ErrorKind::WouldBlock).
+    /// Sends the pages to a non-blocking socket. Returns the number of bytes that it took, and whether those are all.
     ///
     /// # Errors
     ///
-    /// Fails as the socket does.
+    /// Returns the error of a socket that takes nothing: [`WouldBlock`](io::ErrorKind::WouldBlock) if it is full.
     pub(super) fn send(mut self, socket: impl AsFd) -> io::Result<(usize, bool)> {
         let all = self.left;
         while self.left > 0 {
@@ -90,12 +90,12 @@ impl Filled {
     }
 }
 
-impl Drop for Filled {
-    /// A pipe with anything in it would give that to the next client: it is not kept.
+impl Drop for PipedPages {
+    /// Empties the pipe and keeps it. If that fails, the pipe is closed: its bytes would go to the next client.
     fn drop(&mut self) {
         let Some(pipe) = self.pipe.take() else { return };
         while self.left > 0 {
-            match pipe.drain(&pipe.nowhere, self.left) {
+            match pipe.drain(&pipe.sink, self.left) {
                 Ok(len) => self.left -= len,
                 Err(_) => return,
             }
@@ -118,30 +118,30 @@ mod tests {
     }
 
     #[test]
-    fn what_a_socket_does_not_take_goes_to_nobody_else() {
+    fn unsent_pages_go_to_no_other_socket() {
         let (first, second) = (file(1), file(2));
         let (mut client, socket) = UnixStream::pair().unwrap();
         socket.set_nonblocking(true).unwrap();
-        let (sent, all) = Filled::with(&first, 5, PIPE_LEN).unwrap().send(&socket).unwrap();
+        let (sent, all) = PipedPages::from_file(&first, 5, PIPE_LEN).unwrap().send(&socket).unwrap();
         assert!(!all && sent < PIPE_LEN, "{sent}");
-        let full = Filled::with(&first, 0, 9).unwrap().send(&socket).unwrap_err();
+        let full = PipedPages::from_file(&first, 0, 9).unwrap().send(&socket).unwrap_err();
         assert_eq!(full.kind(), io::ErrorKind::WouldBlock);
         let mut bytes = vec![0; sent];
         client.read_exact(&mut bytes).unwrap();
         assert!(bytes.iter().all(|byte| *byte == 1));
-        // Nobody sent these.
-        drop(Filled::with(&first, 0, PIPE_LEN).unwrap());
-        assert_eq!(Filled::with(&second, 4095, 9).unwrap().send(&socket).unwrap(), (9, true));
+        // These pages are never sent.
+        drop(PipedPages::from_file(&first, 0, PIPE_LEN).unwrap());
+        assert_eq!(PipedPages::from_file(&second, 4095, 9).unwrap().send(&socket).unwrap(), (9, true));
         client.read_exact(&mut bytes[..9]).unwrap();
         assert_eq!(bytes[..9], [2; 9]);
     }
 
     #[test]
-    fn a_file_that_ended_has_no_pages() {
-        assert!(Filled::with(&file(1), 2 << 20, 1).is_err());
+    fn rejects_an_offset_at_the_end_of_the_file() {
+        assert!(PipedPages::from_file(&file(1), 2 << 20, 1).is_err());
         let (_, closed) = UnixStream::pair().unwrap();
         assert_eq!(
-            Filled::with(&file(1), 0, 1).unwrap().send(&closed).unwrap_err().kind(),
+            PipedPages::from_file(&file(1), 0, 1).unwrap().send(&closed).unwrap_err().kind(),
             io::ErrorKind::BrokenPipe
         );
     }

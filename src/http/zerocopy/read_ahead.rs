@@ -12,8 +12,8 @@ use tokio::sync::Semaphore;
 use super::base_file::BaseFile;
 use super::buffers::read_span;
 
-/// How many spans are read at a time by all downloads of this process together. More do not make a disk faster, and each takes a thread and
-/// a small buffer.
+/// The most spans that all downloads of this process read at a time. More do not make a disk faster, and each takes a
+/// thread and a small buffer.
 const MAX_READS: usize = 32;
 
 static READS: Semaphore = Semaphore::const_new(MAX_READS);
@@ -37,8 +37,8 @@ impl PendingRead {
         })))
     }
 
-    /// Reads a span of any storage. It first waits for bytes that are not downloaded yet, which may take minutes and does not count as a
-    /// read.
+    /// Reads a span of any storage. It first waits for bytes that are not downloaded yet, which may take minutes and
+    /// does not count as a read.
     pub(super) fn of_span(file: Arc<BaseFile>, span: Extent) -> Self {
         Self(Box::pin(async move {
             if let Some(available) = file.available(span) {

@@ -1,4 +1,4 @@
-//! TLS that holds little of what a client does not take.
+//! A TLS stream that buffers little for a client that does not read.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -8,12 +8,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// What TLS may hold that the socket does not take yet: one record. One record per system call is no measurable loss beside
-/// what the records themselves cost.
+/// The most unsent bytes that TLS buffers: one record. One record per system call is no measurable loss compared with
+/// the cost of the records.
 const MAX_UNSENT: usize = 16 << 10;
 
-/// A stream of TLS that makes a record only when all before it are sent. TLS alone would fill what the rest of a record leaves of its
-/// bound with a shorter one, and hold the memory of both.
+/// A TLS stream that encrypts a record only after all earlier ones are sent. Otherwise TLS would fill the rest of its
+/// limit with a shorter record, and hold the memory of both.
 #[derive(Debug)]
 pub(in crate::http) struct Records<S>(TlsStream<S>);
 
@@ -82,7 +82,7 @@ mod tests {
 
     use super::*;
 
-    /// The two ends of a connection: what is written to the one comes out encrypted at the other.
+    /// Returns the two ends of a connection: bytes written to the first arrive encrypted at the second.
     async fn ends(room: usize) -> (Records<DuplexStream>, DuplexStream) {
         let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["localhost".into()]).unwrap();
         let key = PrivateKeyDer::try_from(signing_key.serialize_der()).unwrap();
@@ -101,14 +101,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn records_are_full_however_little_a_client_takes() {
+    async fn slow_reader_gets_full_records() {
         let (mut records, mut client) = ends(20_000).await;
         let (mut taken, mut sent) = (0, Vec::new());
         while sent.len() < 200_000 {
             while let Some(len) = records.write(&[7; 50_000]).now_or_never() {
                 taken += len.unwrap();
             }
-            // The last record is all that is held.
+            // At most one record is buffered.
             assert!(taken < sent.len() + 20_000 + MAX_UNSENT);
             let mut part = [0; 700];
             client.read_exact(&mut part).await.unwrap();
@@ -116,7 +116,7 @@ mod tests {
         }
         let mut rest = &sent[..];
         while let Some((head, body)) = rest.split_first_chunk::<5>() {
-            // 16 KiB, the kind of what is in it, and a tag.
+            // 16 KiB, the content type, and a tag.
             assert_eq!(u16::from_be_bytes([head[3], head[4]]), (16 << 10) + 17);
             rest = body.get((16 << 10) + 17..).unwrap_or_default();
         }

@@ -1,9 +1,9 @@
 //! Which bytes of a file are in memory, found out without waiting for those that are not.
 //!
 //! A `write` of mapped bytes waits for pages that are on disk, and all other connections of the thread wait with it.
-//! [`ResidentPages::residency`] asks before: it reads one byte of every 64 KiB with `RWF_NOWAIT`, which fails instead of waiting. For a whole
-//! MiB it asks for all pages at once, if the kernel has `cachestat`. Pages that were found in memory are remembered for some seconds, so
-//! that bytes which many clients read cost one look at a table.
+//! [`ResidentPages::residency`] asks before: it reads one byte of every 64 KiB with `RWF_NOWAIT`, which fails instead
+//! of waiting. For a whole MiB it asks for all pages at once, if the kernel has `cachestat`. Pages that were found in
+//! memory are remembered for some seconds, so that bytes which many clients read cost one look at a table.
 
 use std::io::{self, IoSliceMut};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,14 +17,15 @@ use isogen::{Error, Extent, Source};
 
 use super::sys::has_all_pages;
 
-/// How many bytes one probe speaks for. The kernel reads files ahead by this much or more, and drops them as it read them.
+/// The number of bytes that one probe stands for. The kernel reads files ahead by this much or more, and drops pages in
+/// the units in which it read them.
 const STEP: u64 = 64 << 10;
 const STEP_LEN: usize = 64 << 10;
 /// The steps that share an entry of the table.
 const STEPS: u64 = 16;
-/// The most entries of a table, 4 bytes each. What lies behind (16 GiB) is probed each time.
+/// The most entries of a table, 4 bytes each. Bytes after the first 16 GiB are probed each time.
 const MAX_ENTRIES: u64 = 1 << 14;
-/// How long the age of an entry is one number: what was probed is remembered for one to two of these.
+/// The length of a period. A probe is remembered for one to two periods.
 const PERIOD_SECS: u64 = 4;
 
 /// Whether reading bytes has to wait for a disk.
@@ -61,7 +62,8 @@ impl ResidentPages {
             let end = step.saturating_add(1).saturating_mul(STEP).min(source.len());
             let last = end.min(extent.end()).saturating_sub(1);
             if !self.has(step, age) && !self.finds_all((source, extent), step, age)? {
-                // A step that was read from its start may be in memory up to any byte: its last byte speaks for all of it.
+                // A step that was read from its start may be in memory up to any byte: its last byte speaks for all of
+                // it.
                 if probe(source, end.saturating_sub(1))? == Residency::InMemory {
                     self.add(step, age);
                 } else if last.saturating_add(1) == end || probe(source, last)? == Residency::OnDisk {
@@ -73,8 +75,9 @@ impl ResidentPages {
         Ok(Residency::InMemory)
     }
 
-    /// Reports whether all steps of an entry are in memory, if all of them are asked for and none is known. For fewer bytes, probing takes
-    /// less time: the kernel looks at each page, most of which are not in the caches of the processor.
+    /// Reports whether all steps of an entry are in memory, if all of them are asked for and none is known. For fewer
+    /// bytes, probing takes less time: the kernel looks at each page, most of which are not in the caches of the
+    /// processor.
     fn finds_all(&self, (source, extent): (&Source, Extent), step: u64, age: u16) -> io::Result<bool> {
         let first = step / STEPS * STEPS;
         let start = first.saturating_mul(STEP);
@@ -142,20 +145,22 @@ pub(super) fn truncated(source: &Source, offset: u64) -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, text)
 }
 
-/// The time since the machine was started, as it was at the last tick: 1 to 10 ms ago. To know it exactly takes seven times as long.
+/// Returns the time since the machine was started, as of the last clock tick: 1 to 10 ms ago. The exact time takes
+/// seven times as long to read.
 fn coarse_now() -> Duration {
     Duration::try_from(clock_gettime(ClockId::MonotonicCoarse)).unwrap_or_default()
 }
 
 impl ResidentPages {
-    /// A table for a file of `len` bytes.
+    /// Returns an empty table for a file of `len` bytes.
     pub(super) fn new(len: u64) -> Self {
         let entries = len.div_ceil(STEP * STEPS).min(MAX_ENTRIES);
         let entries = (0..entries).map(|_| AtomicU32::new(0)).collect();
         Self { entries }
     }
 
-    /// A number for the time, never 0 so that an empty entry is old, and the same again after days.
+    /// Returns the number of the current period. It is never 0 or 1, so that an empty entry is old, and it repeats
+    /// after days.
     #[inline]
     fn age() -> u16 {
         let period = coarse_now().as_secs() / PERIOD_SECS;
@@ -168,22 +173,22 @@ impl ResidentPages {
             return false;
         };
         let value = entry.load(Ordering::Relaxed);
-        value & bit != 0 && is_believed(value, age)
+        value & bit != 0 && is_recent(value, age)
     }
 
-    /// Whether nothing is known of a step, nor of those that it shares its entry with.
+    /// Reports whether the entry of a step contains nothing recent.
     fn is_new(&self, step: u64, age: u16) -> bool {
-        self.entry(step).is_some_and(|(entry, _)| !is_believed(entry.load(Ordering::Relaxed), age))
+        self.entry(step).is_some_and(|(entry, _)| !is_recent(entry.load(Ordering::Relaxed), age))
     }
 
-    /// Adds a step and all that it shares its entry with.
+    /// Adds all steps of an entry.
     fn add_all(&self, step: u64, age: u16) {
         if let Some((entry, _)) = self.entry(step) {
             entry.store(u32::from(age) << 16 | 0xffff, Ordering::Relaxed);
         }
     }
 
-    /// Two that add at once may lose a step, which costs a probe more.
+    /// Adds a step. Two threads that add at once may lose a step, which costs one more probe.
     fn add(&self, step: u64, age: u16) {
         let Some((entry, bit)) = self.entry(step) else {
             return;
@@ -202,8 +207,8 @@ impl ResidentPages {
     }
 }
 
-/// Whether what an entry says is not too old.
-fn is_believed(entry: u32, age: u16) -> bool {
+/// Reports whether an entry is recent enough.
+fn is_recent(entry: u32, age: u16) -> bool {
     let written = entry >> 16;
     written == u32::from(age) || written + 1 == u32::from(age)
 }
@@ -215,7 +220,7 @@ mod tests {
 
     use super::*;
 
-    /// A source, and what is known of it.
+    /// A source and its table.
     struct Probed(Source, ResidentPages);
 
     impl Probed {
@@ -245,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_is_in_memory() {
+    fn read_bytes_are_in_memory() {
         let len = 3 * STEP + 17;
         let (_, base) = base(len);
         base.read_ahead(extent(0, len)).unwrap();
@@ -255,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn one_look_tells_of_all_that_share_an_entry() {
+    fn one_call_probes_all_steps_of_an_entry() {
         let len = (STEPS + 4) * STEP;
         let (file, base) = base(len);
         file.read_exact_at(&mut vec![0; usize::try_from(len).unwrap()], 0).unwrap();
@@ -274,13 +279,13 @@ mod tests {
         assert!(finds_all(0, STEPS * STEP, 3));
         let known = |step| seen.has(step, ResidentPages::age());
         assert!((0..STEPS).all(known) && !known(STEPS));
-        // The entry of the end is shorter.
+        // The last entry of the file has fewer steps.
         assert_eq!(base.residency(extent(0, len)).unwrap(), Residency::InMemory);
         assert!((0..STEPS + 4).all(known));
     }
 
     #[test]
-    fn what_was_dropped_is_on_disk() {
+    fn dropped_pages_are_on_disk() {
         const TMPFS: u64 = 0x0102_1994;
         let file = tempfile::tempfile().unwrap();
         if u64::try_from(rustix::fs::fstatfs(&file).unwrap().f_type) == Ok(TMPFS) {
@@ -291,7 +296,8 @@ mod tests {
         file.write_all_at(&vec![7; usize::try_from(len).unwrap()], 0).unwrap();
         file.sync_all().unwrap();
         let drop_pages = || fadvise(&file, 0, None, Advice::DontNeed).unwrap();
-        // The kernel keeps pages that it is just doing something with. What a source has seen in memory it remembers.
+        // The kernel keeps pages that are in use at the moment. A source remembers the pages that it has found in
+        // memory.
         let dropped = (0..100).find_map(|_| {
             drop_pages();
             let base = open(file.try_clone().unwrap());
@@ -300,7 +306,7 @@ mod tests {
         let base = dropped.expect("pages are not dropped, or not seen to be");
         base.read_ahead(extent(0, len)).unwrap();
         assert_eq!(base.residency(extent(0, len)).unwrap(), Residency::InMemory);
-        // It is remembered, and not asked for again for a while.
+        // The table remembers the pages, and does not probe them again for a while.
         drop_pages();
         assert_eq!(base.residency(extent(0, len)).unwrap(), Residency::InMemory);
     }
@@ -318,13 +324,13 @@ mod tests {
         assert!(!seen.is_new(1, age) && !seen.is_new(17, age));
         seen.add_all(17, age);
         assert!((16..20).all(|step| seen.has(step, age)) && !seen.has(1, age));
-        // What is past the table is never known.
+        // A step after the end of the table is never remembered.
         seen.add(100, age);
         assert!(!seen.has(100, age));
     }
 
     #[test]
-    fn what_is_remembered_gets_old() {
+    fn remembered_steps_expire() {
         let seen = ResidentPages::new(STEP);
         seen.add(0, 7);
         assert!(seen.has(0, 7) && seen.has(0, 8));
@@ -334,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_got_shorter_is_an_error() {
+    fn rejects_a_file_that_got_shorter() {
         let (file, base) = base(4 * STEP);
         file.set_len(STEP + 1).unwrap();
         let error = base.residency(extent(2 * STEP, STEP)).unwrap_err();

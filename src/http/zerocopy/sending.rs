@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::base_file::BaseFile;
 
-/// Tells the socket of a connection which file the mapped bytes of an answer belong to, because hyper passes on bytes alone.
+/// The file whose mapped bytes a connection sends, for its socket: hyper passes on bytes alone.
 ///
-/// A connection sends one answer at a time. If bytes of an earlier answer are still buffered, the socket finds that they are not of this
-/// file, and copies them.
+/// A connection sends one response at a time. If bytes of an earlier one are still buffered, the socket finds that they
+/// are not of this file, and copies them.
 #[derive(Clone, Debug, Default)]
 pub(in crate::http) struct Sending(Arc<Mutex<Weak<BaseFile>>>);
 

@@ -1,11 +1,12 @@
 //! Timeouts of a connection: clients that send nothing, or read nothing, for too long.
 //!
-//! A [`Watched`] socket reads and writes like the socket in it. It fails if a client reads nothing of a response, or does not
-//! finish a request. An idle connection ends as if the client had closed it.
+//! A [`TimedSocket`] reads and writes like the socket in it. It fails if a client reads nothing of a response, or
+//! does not finish a request. An idle connection ends as if the client had closed it.
 //!
-//! The state of a connection is one atomic number. A mutex around a plain struct was measured: a range of 2 KiB over a kept connection
-//! then took 11,154 instructions instead of 10,879 (2.5 % more, `.ci/instructions connection-image-2KiB`), and 23,238 instead of
-//! 22,800 through hyper (1.9 % more, `connection-2KiB-hyper`).
+//! The state of a connection is one atomic number. A mutex around a plain struct was measured: a range of 2 KiB over a
+//! kept connection then took 11,154 instructions instead of 10,879 (2.5 % more,
+//! `.ci/instructions connection-image-2KiB`), and 23,238 instead of 22,800 through hyper (1.9 % more,
+//! `connection-2KiB-hyper`).
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -28,19 +29,19 @@ pub(in crate::http) struct Progress(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     begun: Instant,
-    /// An [`At`], as a number.
+    /// A [`ConnectionState`], as a number.
     at: AtomicU64,
     /// The task of the connection. It starts to wait for the client when the reader of a body does.
     connection: AtomicWaker,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct At {
+struct ConnectionState {
     stage: Stage,
     /// Whether more of the response follows at once.
     has_more: bool,
-    /// Since when the connection has waited for the client, counted from its beginning. Not set until it waits: clients are usually
-    /// faster, and then no clock is read.
+    /// The time since when the connection has waited for the client, counted from its start. `None` until it waits:
+    /// clients are usually faster, and then no clock is read.
     since: Option<Duration>,
 }
 
@@ -56,20 +57,21 @@ enum Stage {
     Idle,
 }
 
-impl At {
+impl ConnectionState {
     fn begin(stage: Stage) -> Self {
         Self { stage, has_more: false, since: None }
     }
 
-    /// The stage in two bits, a bit for more to come, and above them the nanoseconds since when, plus one: enough for 73 years.
-    fn number(self) -> u64 {
+    /// Encodes the state: the stage in two bits, `has_more` in one bit, and above them the nanoseconds of `since` plus
+    /// one, which are enough for 73 years.
+    fn encode(self) -> u64 {
         const MOST: u64 = (u64::MAX >> 3) - 1;
         let nanos = |since: Duration| u64::try_from(since.as_nanos()).unwrap_or(MOST).min(MOST);
         let since = self.since.map_or(0, |since| nanos(since) + 1);
         since << 3 | u64::from(self.has_more) << 2 | self.stage as u64
     }
 
-    fn of_number(number: u64) -> Self {
+    fn decode(number: u64) -> Self {
         let stage = match number & 3 {
             0 => Stage::Head,
             1 => Stage::Body,
@@ -82,22 +84,22 @@ impl At {
 }
 
 impl Progress {
-    /// A connection whose first request is on its way.
+    /// Returns the state of a new connection, whose first request is on its way.
     pub(in crate::http) fn new() -> Self {
-        let at = AtomicU64::new(At::begin(Stage::Head).number());
+        let at = AtomicU64::new(ConnectionState::begin(Stage::Head).encode());
         Self(Arc::new(Shared { begun: Instant::now(), at, connection: AtomicWaker::new() }))
     }
 
-    fn at(&self) -> At {
-        At::of_number(self.0.at.load(Ordering::Acquire))
+    fn state(&self) -> ConnectionState {
+        ConnectionState::decode(self.0.at.load(Ordering::Acquire))
     }
 
     /// Applies a change, and returns the state after it.
-    fn change(&self, change: impl Fn(At) -> At) -> At {
+    fn change(&self, change: impl Fn(ConnectionState) -> ConnectionState) -> ConnectionState {
         let mut before = self.0.at.load(Ordering::Acquire);
         loop {
-            let after = change(At::of_number(before));
-            let number = after.number();
+            let after = change(ConnectionState::decode(before));
+            let number = after.encode();
             if number == before {
                 return after;
             }
@@ -108,77 +110,77 @@ impl Progress {
         }
     }
 
-    /// Begins a stage if the connection is in one of others.
+    /// Begins a stage if `is_from` holds for the current one.
     fn enter(&self, stage: Stage, is_from: impl Fn(Stage) -> bool) {
-        self.change(|at| if is_from(at.stage) { At::begin(stage) } else { at });
+        self.change(|at| if is_from(at.stage) { ConnectionState::begin(stage) } else { at });
     }
 
-    /// A request is there, or more of it.
+    /// Records that a request, or more of its body, was received.
     pub(in crate::http) fn asked(&self) {
         self.enter(Stage::Answer, |_| true);
     }
 
-    /// A reader waits for more of the request, on another thread than the connection.
+    /// Records that a reader waits for more of the request body, on another thread than the connection.
     pub(in crate::http) fn waits_for_body(&self) {
         self.enter(Stage::Body, |stage| stage != Stage::Body);
         self.0.connection.wake();
     }
 
-    /// Nobody does any more.
+    /// Records that no reader waits for the request body any more.
     pub(in crate::http) fn has_enough(&self) {
         self.enter(Stage::Answer, |stage| stage == Stage::Body);
     }
 
-    /// All of its answer was handed over.
+    /// Records that the whole response was handed to the connection.
     pub(in crate::http) fn answered(&self) {
         self.enter(Stage::Idle, |_| true);
     }
 
-    /// A part of an answer was handed over or has to be waited for, and more is at hand or not.
+    /// Records a poll for the next part of a response, and whether more of it is available at once.
     pub(in crate::http) fn goes_on(&self, has_more: bool) {
-        self.change(|at| At { has_more, ..at });
+        self.change(|at| ConnectionState { has_more, ..at });
     }
 
     fn received(&self) {
         self.change(|at| match at.stage {
-            Stage::Idle => At::begin(Stage::Head),
-            Stage::Body => At { since: None, ..at },
+            Stage::Idle => ConnectionState::begin(Stage::Head),
+            Stage::Body => ConnectionState { since: None, ..at },
             Stage::Head | Stage::Answer => at,
         });
     }
 
-    /// The rest of an answer is on its way long after it was handed over, if the client is slow.
+    /// Restarts the idle time. A slow client reads the rest of a response long after it was handed over.
     fn sent(&self) {
         self.enter(Stage::Idle, |stage| stage == Stage::Idle);
     }
 
-    /// Whether nothing is asked for.
+    /// Reports whether no request is open.
     pub(in crate::http) fn is_idle(&self) -> bool {
-        self.at().stage == Stage::Idle
+        self.state().stage == Stage::Idle
     }
 
     pub(in crate::http) fn has_more(&self) -> bool {
-        self.at().has_more
+        self.state().has_more
     }
 
-    /// What the client is waited for to go on with, and since when: now, if it was not before.
+    /// Returns the stage and the time since when the connection waits for the client: now, if it did not wait before.
     fn waits(&self) -> (Stage, Instant) {
-        let mut at = self.at();
-        // An answer is not waited for.
+        let mut at = self.state();
+        // While the server answers, it does not wait for the client.
         if at.since.is_none() && at.stage != Stage::Answer {
             let now = self.0.begun.elapsed();
-            at = self.change(|at| At { since: at.since.or(Some(now)), ..at });
+            at = self.change(|at| ConnectionState { since: at.since.or(Some(now)), ..at });
         }
         (at.stage, self.0.begun + at.since.unwrap_or_default())
     }
 }
 
-/// A timer that is made when it is first waited for, and moved only when it has to be.
+/// A timer that is created when it is first polled, and moved only if necessary.
 #[derive(Debug, Default)]
 struct Timer(Option<Pin<Box<Sleep>>>);
 
 impl Timer {
-    /// Ready when a time has come.
+    /// Completes at `time`.
     fn poll(&mut self, time: Instant, context: &mut Context<'_>) -> Poll<()> {
         let timer = self.0.get_or_insert_with(|| Box::pin(sleep_until(time)));
         if timer.deadline() > time {
@@ -194,23 +196,23 @@ impl Timer {
     }
 }
 
-/// A socket that does not wait for ever.
+/// A socket whose reads and writes time out.
 #[derive(Debug)]
-pub(in crate::http) struct Watched<S> {
+pub(in crate::http) struct TimedSocket<S> {
     socket: S,
     progress: Progress,
     head_time: Duration,
     idle_time: Duration,
     stall_time: Duration,
-    /// Since when the client has taken nothing.
+    /// The time since when the client has taken nothing.
     stalled: Option<Instant>,
-    /// How many bytes the client had not acknowledged when it was last looked at, and since when the number is the same.
+    /// The number of unacknowledged bytes at the last check, and the time since when it is unchanged.
     rest: Option<(usize, Instant)>,
     reads: Timer,
     writes: Timer,
 }
 
-impl<S: Direct> Watched<S> {
+impl<S: Direct> TimedSocket<S> {
     pub(in crate::http) fn new(socket: S, progress: Progress, limits: &Limits) -> Self {
         Self {
             socket,
@@ -225,7 +227,7 @@ impl<S: Direct> Watched<S> {
         }
     }
 
-    /// Waits for a client that says nothing, as long as that may take.
+    /// Waits for a client that sends nothing, up to the timeout of the current stage.
     fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let (mut stage, mut since) = self.progress.waits();
         if stage == Stage::Answer {
@@ -236,14 +238,14 @@ impl<S: Direct> Watched<S> {
             Stage::Answer => Poll::Pending,
             Stage::Head => {
                 ready!(self.reads.poll(since + self.head_time, context));
-                Poll::Ready(Err(Late::Head.into()))
+                Poll::Ready(Err(ClientTimeout::Head.into()))
             }
             Stage::Body => {
                 ready!(self.reads.poll(since + self.stall_time, context));
-                Poll::Ready(Err(Late::Body.into()))
+                Poll::Ready(Err(ClientTimeout::Body.into()))
             }
             Stage::Idle => {
-                // A client that still has an answer to take is not idle.
+                // A client that has not yet read a whole response is not idle.
                 let since = if self.stalled.is_some() { Instant::now() } else { since };
                 ready!(self.reads.poll(since + self.idle_time.min(self.stall_time), context));
                 self.poll_idle(since + self.idle_time, context)
@@ -251,7 +253,8 @@ impl<S: Direct> Watched<S> {
         }
     }
 
-    /// Waits until a connection has been idle for long enough. A client that takes nothing of the last answer is cut before.
+    /// Waits until a connection has been idle for long enough. Fails earlier if the client acknowledges nothing of the
+    /// last response.
     fn poll_idle(&mut self, until: Instant, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if Instant::now() < until {
             ready!(self.poll_taken(context))?;
@@ -260,7 +263,7 @@ impl<S: Direct> Watched<S> {
     }
 
     /// Waits until the client has acknowledged everything. Fails if it acknowledges nothing for the stall time.
-    fn poll_taken(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Late>> {
+    fn poll_taken(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ClientTimeout>> {
         loop {
             let unsent = self.socket.unsent();
             if unsent == 0 {
@@ -272,13 +275,13 @@ impl<S: Direct> Watched<S> {
             self.rest = Some((unsent, since));
             if now >= since + self.stall_time {
                 self.socket.forget_unsent();
-                return Poll::Ready(Err(Late::Answer));
+                return Poll::Ready(Err(ClientTimeout::Answer));
             }
             ready!(self.writes.poll(since + self.stall_time, context));
         }
     }
 
-    /// What became of a write; where nothing did, this waits as long as it may take.
+    /// Handles the result of a write. If the socket took nothing, waits up to the stall time and tries once more.
     fn poll_written(
         &mut self,
         written: Poll<io::Result<usize>>,
@@ -294,7 +297,7 @@ impl<S: Direct> Watched<S> {
         match self.socket.write_now(slices) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.socket.forget_unsent();
-                Poll::Ready(Err(Late::Answer.into()))
+                Poll::Ready(Err(ClientTimeout::Answer.into()))
             }
             written => {
                 self.written();
@@ -309,27 +312,27 @@ impl<S: Direct> Watched<S> {
     }
 }
 
-/// What a client was too late with.
+/// The timeout that a client exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(in crate::http) enum Late {
-    /// Browsers and scanners connect and say nothing.
+pub(in crate::http) enum ClientTimeout {
+    /// For a request head. Browsers and scanners often connect without a request.
     #[error("the head of a request did not come in time")]
     Head,
-    /// It said that there would be more.
+    /// For the rest of an announced request body.
     #[error("the rest of a request did not come")]
     Body,
-    /// It takes nothing any more.
+    /// For reading the response.
     #[error("the client took nothing for too long")]
     Answer,
 }
 
-impl From<Late> for io::Error {
-    fn from(late: Late) -> Self {
+impl From<ClientTimeout> for io::Error {
+    fn from(late: ClientTimeout) -> Self {
         Self::new(io::ErrorKind::TimedOut, late)
     }
 }
 
-impl<S: AsyncRead + Direct + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncRead + Direct + Unpin> AsyncRead for TimedSocket<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -347,7 +350,7 @@ impl<S: AsyncRead + Direct + Unpin> AsyncRead for Watched<S> {
     }
 }
 
-impl<S: AsyncWrite + Direct + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncWrite + Direct + Unpin> AsyncWrite for TimedSocket<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.socket).poll_write(context, bytes);
@@ -368,7 +371,7 @@ impl<S: AsyncWrite + Direct + Unpin> AsyncWrite for Watched<S> {
         self.socket.is_write_vectored()
     }
 
-    /// hyper flushes between the parts of an answer too, which may go out together.
+    /// hyper flushes between the parts of a response too. They are sent together if more follows at once.
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.progress.has_more() {
@@ -379,7 +382,7 @@ impl<S: AsyncWrite + Direct + Unpin> AsyncWrite for Watched<S> {
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        // hyper takes the failure of an idle connection for its end, and comes here.
+        // hyper treats the error of an idle connection as its end, and shuts it down.
         if this.rest.is_some()
             && let Poll::Ready(Err(late)) = this.poll_taken(context)
         {
@@ -397,35 +400,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_connection_is_at_is_a_number() {
+    fn connection_state_survives_its_encoding() {
         let long = Duration::from_secs(60 * 60 * 24 * 365 * 70);
         for stage in [Stage::Head, Stage::Body, Stage::Answer, Stage::Idle] {
             for has_more in [false, true] {
                 for since in [None, Some(Duration::ZERO), Some(Duration::from_nanos(1)), Some(long)] {
-                    let at = At { stage, has_more, since };
-                    assert_eq!(At::of_number(at.number()), at);
+                    let at = ConnectionState { stage, has_more, since };
+                    assert_eq!(ConnectionState::decode(at.encode()), at);
                 }
             }
         }
-        let at = At { since: Some(Duration::MAX), ..At::begin(Stage::Body) };
-        assert!(At::of_number(at.number()).since > Some(long), "a clock that has gone mad");
+        let at = ConnectionState { since: Some(Duration::MAX), ..ConnectionState::begin(Stage::Body) };
+        assert!(ConnectionState::decode(at.encode()).since > Some(long), "a clock that has gone mad");
     }
 
     #[test]
-    fn a_client_is_waited_for_since_it_was_first() {
+    fn wait_is_counted_from_its_first_check() {
         let progress = Progress::new();
         let (stage, since) = progress.waits();
         assert_eq!((stage, progress.waits().1), (Stage::Head, since));
         progress.received();
         assert_eq!(progress.waits().1, since, "the head is as long in coming");
         progress.asked();
-        assert_eq!((progress.waits().0, progress.at().since), (Stage::Answer, None));
+        assert_eq!((progress.waits().0, progress.state().since), (Stage::Answer, None));
         progress.waits_for_body();
         let (stage, since) = progress.waits();
         progress.waits_for_body();
         assert_eq!((stage, progress.waits().1), (Stage::Body, since));
         progress.received();
-        assert_eq!(progress.at(), At::begin(Stage::Body));
+        assert_eq!(progress.state(), ConnectionState::begin(Stage::Body));
         progress.has_enough();
         progress.goes_on(true);
         assert!(progress.has_more() && !progress.is_idle());
@@ -434,8 +437,12 @@ mod tests {
         let (stage, since) = progress.waits();
         assert_eq!((stage, progress.waits().1), (Stage::Idle, since));
         progress.sent();
-        assert_eq!(progress.at(), At::begin(Stage::Idle), "whoever takes something is not idle");
+        assert_eq!(
+            progress.state(),
+            ConnectionState::begin(Stage::Idle),
+            "whoever takes something is not idle"
+        );
         progress.received();
-        assert_eq!(progress.at(), At::begin(Stage::Head));
+        assert_eq!(progress.state(), ConnectionState::begin(Stage::Head));
     }
 }

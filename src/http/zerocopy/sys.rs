@@ -1,4 +1,5 @@
-//! System calls that no library has a safe form of: file leases, unacknowledged bytes of a socket, cached pages of a file.
+//! System calls that no library has a safe form of: file leases, unacknowledged bytes of a socket, cached pages of a
+//! file.
 //!
 //! With [`isogen::map`], this is all the `unsafe` code of the workspace.
 
@@ -11,16 +12,17 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use isogen::Extent;
 
-/// `F_SETSIG`, which `libc` does not name. It is the same on all architectures of live images.
+/// `F_SETSIG`, which `libc` does not name. It is the same on all architectures of base images.
 const F_SETSIG: c_int = 10;
-/// `cachestat`, which `libc` names for some architectures only. It is the same on all architectures of live images.
+/// `cachestat`, which `libc` names for some architectures only. It is the same on all architectures of base images.
 const CACHESTAT: c_long = 451;
 
 /// Takes a read lease of a file. The kernel sends `signal` to this process when another process wants to write.
 ///
 /// # Errors
 ///
-/// Returns an error if any process has the file open for writing, if another user owns it, or if its file system has no leases.
+/// Returns an error if any process has the file open for writing, if another user owns it, or if its file system has no
+/// leases.
 pub(super) fn take_lease(file: &File, signal: c_int) -> io::Result<()> {
     fcntl(file, F_SETSIG, signal)?;
     // By default the signal goes to the thread that takes the lease, and is lost after that thread ended.
@@ -36,7 +38,7 @@ pub(super) fn release_lease(file: &File) -> io::Result<()> {
 
 /// Reports whether a file has a read lease that no process waits for.
 pub(super) fn holds_lease(file: &File) -> bool {
-    // While a lease is being broken, the kernel reports what it is to become.
+    // While a lease is being broken, the kernel reports the type that it will have.
     fcntl(file, libc::F_GETLEASE, 0).ok() == Some(libc::F_RDLCK)
 }
 
@@ -47,15 +49,15 @@ fn fcntl(file: &File, command: c_int, value: c_int) -> io::Result<c_int> {
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
 }
 
-/// Returns how many bytes a TCP socket holds that the client has not acknowledged, sent or not.
+/// Returns the number of bytes that a TCP socket holds and that the client has not acknowledged, sent or not.
 ///
 /// # Errors
 ///
 /// Returns an error if the descriptor is not a TCP socket.
 pub(super) fn unacked_bytes(socket: impl AsFd) -> io::Result<usize> {
     let mut len: c_int = 0;
-    // SAFETY: the descriptor is open while it is borrowed, and the call (`SIOCOUTQ`, the same number as `TIOCOUTQ`) writes one `int` to
-    // the pointer, which is valid until it returns.
+    // SAFETY: the descriptor is open while it is borrowed, and the call (`SIOCOUTQ`, the same number as `TIOCOUTQ`)
+    // writes one `int` to the pointer, which is valid until it returns.
     let answer = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut len) };
     if answer < 0 {
         return Err(io::Error::last_os_error());
@@ -80,13 +82,14 @@ struct Cachestat {
 
 /// Reports whether the page cache has all pages of an extent. A page may still be on its way from the disk.
 ///
-/// Returns `false` if the kernel does not support `cachestat` (before Linux 6.5), or answers it only to the owner of the file.
+/// Returns `false` if the kernel does not support `cachestat` (before Linux 6.5), or answers it only to the owner of
+/// the file.
 pub(super) fn has_all_pages(file: &File, extent: Extent) -> bool {
     let range = CachestatRange { offset: extent.offset(), len: extent.len() };
     let mut counts = Cachestat::default();
     let flags: c_uint = 0;
-    // SAFETY: the descriptor is open while the file is borrowed; the call reads the first structure and writes the second, which have
-    // the layout of the kernel's and live until it returns.
+    // SAFETY: the descriptor is open while the file is borrowed; the call reads the first structure and writes the
+    // second, which have the layout of the kernel's and live until it returns.
     let answer =
         unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut counts, flags) };
     // SAFETY: the call takes a number and returns one.
