@@ -1,15 +1,16 @@
 //! The fast path: answers to ranges of known images, without hyper.
 //!
-//! A machine reads its image in thousands of short ranges. For each of them, most of the server's own work is to parse the request and
-//! to write the response head. A [`Bypass`] is the stream that hyper reads from. It looks at the received bytes first. A plain
-//! request for one range of an image that was requested within the last half second is answered here, and hyper never sees it.
-//! The bypass passes all other bytes to hyper unchanged.
+//! A machine reads its image in thousands of short ranges. For each of them, most of the server's own work is to parse
+//! the request and to write the response head. A [`Bypass`] is the stream that hyper reads from. It looks at the
+//! received bytes first. A plain request for one range of an image that was requested within the last half second is
+//! answered here, and hyper never sees it. The bypass passes all other bytes to hyper unchanged.
 //!
-//! The answers are the same bytes as hyper's, except for the time (`tests/images/known.rs`). `--fast-path off` passes every request
-//! to hyper, which then answers from the same cache. Then a range of 2 KiB takes 22,800 instructions instead of 10,879, and 15 system
-//! calls instead of 14, with the client's part (`.ci/instructions connection-image-2KiB connection-2KiB-hyper`). On 32 connections:
-//! ratios of the rate to the better nginx, medians of nine rounds, beside the promise in SPECIFICATION.md, and the server's CPU time with
-//! the fast path divided by that without (lowest and highest round):
+//! The answers are the same bytes as hyper's, except for the time (`tests/images/known.rs`). `--fast-path off` passes
+//! every request to hyper, which then answers from the same cache. Then a range of 2 KiB takes 22,800 instructions
+//! instead of 10,879, and 15 system calls instead of 14, with the client's part
+//! (`.ci/instructions connection-image-2KiB connection-2KiB-hyper`). On 32 connections: ratios of the rate to the
+//! better nginx, medians of nine rounds, beside the promise in SPECIFICATION.md, and the server's CPU time with the
+//! fast path divided by that without (lowest and highest round):
 //!
 //! | range | rate, on | rate, off | promise | CPU time, on to off |
 //! |---|---|---|---|---|
@@ -20,13 +21,14 @@
 //! | 16 KiB, TLS | 1.20 | 1.11 | 1.25 | 0.90 (0.81 to 1.02) |
 //! | 64 KiB, TLS | 1.34 | 0.93 | 1.3 | 0.85 (0.63 to 1.13) |
 //!
-//! `bench-http --rounds 9 --seconds 0.5 --only k-32 --without-fast-path`, TCP with `reno`, on two cores under a load of 8 to 10 from
-//! other programs. Single rounds differ by much; only the CPU time of plain ranges is lower in every round. 2 KiB with TLS is the row that
-//! holds with the fast path and fails without it in both runs. 16 KiB with TLS failed with it too.
+//! `bench-http --rounds 9 --seconds 0.5 --only k-32 --without-fast-path`, TCP with `reno`, on two cores under a load of
+//! 8 to 10 from other programs. Single rounds differ by much; only the CPU time of plain ranges is lower in every
+//! round. 2 KiB with TLS is the row that holds with the fast path and fails without it in both runs. 16 KiB with TLS
+//! failed with it too.
 //!
-//! The bypass and hyper must not both hold parts of one request. So the bypass answers only while hyper has no unanswered request
-//! and no incomplete one. After hyper has received anything but one complete request at a time, the bypass stays out of the way for the
-//! rest of the connection.
+//! The bypass and hyper must not both hold parts of one request. So the bypass answers only while hyper has no
+//! unanswered request and no incomplete one. After hyper has received anything but one complete request at a time, the
+//! bypass stays out of the way for the rest of the connection.
 
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -267,7 +269,7 @@ mod tests {
     use tokio::sync::Semaphore;
     use tokio::task::JoinHandle;
 
-    use super::super::followed::Followed;
+    use super::super::followed::TrackedBody;
     use super::*;
 
     /// A request that the bypass answers.
@@ -325,7 +327,7 @@ mod tests {
     struct Served {
         client: DuplexStream,
         /// The URLs of the requests that hyper received.
-        heard: Arc<Mutex<Vec<String>>>,
+        received: Arc<Mutex<Vec<String>>>,
         /// Permits for the frames of the bypass and of hyper's service.
         permits: [Arc<Semaphore>; 2],
         end: Arc<Semaphore>,
@@ -334,10 +336,10 @@ mod tests {
 
     fn serve(left: &'static [&'static str], is_known: bool, buffer: usize) -> Served {
         let (client, stream) = duplex(buffer);
-        let heard = Arc::new(Mutex::new(Vec::new()));
+        let received = Arc::new(Mutex::new(Vec::new()));
         let permits = [0, 0].map(|_| Arc::new(Semaphore::new(Semaphore::MAX_PERMITS / 2)));
         let (progress, end) = (Progress::new(), Arc::new(Semaphore::new(0)));
-        let served = Served { client, heard, permits, end, task: tokio::spawn(async {}) };
+        let served = Served { client, received, permits, end, task: tokio::spawn(async {}) };
         let [of_known, of_service] = served.permits.clone();
         let of_both = progress.clone();
         let answer = move |(url, range): (&str, &[u8]), head: &mut Vec<u8>| {
@@ -348,14 +350,14 @@ mod tests {
             })
         };
         let stream = Bypass::new(stream, FastPath::On, answer, of_both.clone());
-        let (asked, ended) = (Arc::clone(&served.heard), Arc::clone(&served.end));
+        let (asked, ended) = (Arc::clone(&served.received), Arc::clone(&served.end));
         let task = tokio::spawn(async move {
             let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
                 of_both.asked();
                 asked.lock().unwrap().push(request.uri().to_string());
                 let is_known = request.uri() == "/known" && request.headers().contains_key("range");
                 let body = axum::body::Body::new(Frames::new(&of_service));
-                let mut response = Response::new(Followed::new(body, of_both.clone()));
+                let mut response = Response::new(TrackedBody::new(body, of_both.clone()));
                 if is_known {
                     *response.status_mut() = StatusCode::PARTIAL_CONTENT;
                 }
@@ -393,31 +395,31 @@ mod tests {
             let read = self.client.read_to_string(&mut text);
             tokio::time::timeout(Duration::from_secs(20), read).await.unwrap().unwrap();
             self.task.await.unwrap();
-            let heard = self.heard.lock().unwrap().clone();
-            (text, heard)
+            let received = self.received.lock().unwrap().clone();
+            (text, received)
         }
     }
 
     /// The responses of hyper alone and with a bypass, and the URLs that hyper received in the second case.
     async fn both(pieces: &[impl AsRef<[u8]>]) -> (Vec<String>, Vec<String>) {
-        let mut told = Vec::new();
-        let mut heard = Vec::new();
+        let mut texts = Vec::new();
+        let mut received = Vec::new();
         for is_known in [false, true] {
             let mut served = serve(&["B", "A"], is_known, 1 << 20);
             served.send(pieces).await;
             let (text, by_hyper) = served.rest().await;
-            told.push(text);
-            heard = by_hyper;
+            texts.push(text);
+            received = by_hyper;
         }
-        (told, heard)
+        (texts, received)
     }
 
     #[tokio::test]
     async fn known_ranges_do_not_reach_hyper() {
-        let (told, heard) = both(&[KNOWN, KNOWN, SLOW, KNOWN, JUDGED, KNOWN]).await;
-        assert_eq!(told[0], told[1]);
-        assert_eq!(told[1].matches("206 Partial").count(), 5);
-        assert_eq!(heard, ["/slow", "/known"]);
+        let (texts, received) = both(&[KNOWN, KNOWN, SLOW, KNOWN, JUDGED, KNOWN]).await;
+        assert_eq!(texts[0], texts[1]);
+        assert_eq!(texts[1].matches("206 Partial").count(), 5);
+        assert_eq!(received, ["/slow", "/known"]);
     }
 
     #[tokio::test]
@@ -439,13 +441,13 @@ mod tests {
     #[tokio::test]
     async fn request_in_pieces_makes_the_connection_hypers() {
         let (head, tail) = KNOWN.split_at(30);
-        let (told, heard) = both(&[KNOWN, head, tail, KNOWN]).await;
-        assert_eq!(told[0], told[1]);
-        assert_eq!(heard, ["/known", "/known"]);
+        let (texts, received) = both(&[KNOWN, head, tail, KNOWN]).await;
+        assert_eq!(texts[0], texts[1]);
+        assert_eq!(received, ["/known", "/known"]);
         // Two requests at once.
-        let (told, heard) = both(&[&*KNOWN.repeat(2), KNOWN]).await;
-        assert_eq!(told[0], told[1]);
-        assert_eq!(heard, ["/known"; 3]);
+        let (texts, received) = both(&[&*KNOWN.repeat(2), KNOWN]).await;
+        assert_eq!(texts[0], texts[1]);
+        assert_eq!(received, ["/known"; 3]);
     }
 
     /// Bytes that look like a request may be the value of a header, or a body.
@@ -456,9 +458,9 @@ mod tests {
             "POST /other HTTP/1.1\r\nHost: a\r\nContent-Length: 56\r\n\r\n",
             "POST /other HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
         ] {
-            let (told, heard) = both(&[KNOWN, begun, KNOWN]).await;
-            assert_eq!(told[0], told[1], "{begun}");
-            assert_eq!(heard.first().map(String::as_str), Some("/other"), "{begun}");
+            let (texts, received) = both(&[KNOWN, begun, KNOWN]).await;
+            assert_eq!(texts[0], texts[1], "{begun}");
+            assert_eq!(received.first().map(String::as_str), Some("/other"), "{begun}");
         }
     }
 
@@ -467,12 +469,12 @@ mod tests {
         let mut served = serve(&["B", "A"], true, 1 << 20);
         served.permits[1].forget_permits(usize::MAX);
         served.send(&[SLOW, KNOWN]).await;
-        assert_eq!(*served.heard.lock().unwrap(), ["/slow"]);
+        assert_eq!(*served.received.lock().unwrap(), ["/slow"]);
         served.permits[1].add_permits(100);
-        let (text, heard) = served.rest().await;
+        let (text, received) = served.rest().await;
         let (slow, known) = text.split_once("AB").unwrap();
         assert!(slow.starts_with("HTTP/1.1 200 OK") && known.starts_with("HTTP/1.1 206 "), "{text}");
-        assert_eq!(heard, ["/slow"]);
+        assert_eq!(received, ["/slow"]);
     }
 
     /// hyper does not read before it has sent a response today, but it may.
@@ -515,9 +517,9 @@ mod tests {
         tokio::task::yield_now().await;
         assert!(!served.task.is_finished());
         served.permits[0].add_permits(100);
-        let (text, heard) = served.rest().await;
+        let (text, received) = served.rest().await;
         assert!(text.ends_with("\r\n\r\nAB"), "{text}");
-        assert!(heard.is_empty());
+        assert!(received.is_empty());
     }
 
     /// A stream may keep written bytes until it is flushed.
@@ -613,7 +615,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
 
-        /// For all bytes, whole or broken, and in any pieces, the client gets the bytes that hyper alone would have sent.
+        /// For all bytes, whole or broken, and in any pieces, the client gets the bytes that hyper alone would have
+        /// sent.
         #[test]
         fn responses_are_those_of_hyper_alone(
             requests in proptest::collection::vec(0..7_usize, 1..8),
@@ -644,8 +647,8 @@ mod tests {
             ends.sort_unstable();
             let pieces: Vec<&[u8]> = ends.windows(2).map(|ends| &all[ends[0]..ends[1]]).collect();
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-            let (told, _) = runtime.block_on(both(&pieces));
-            prop_assert_eq!(&told[0], &told[1]);
+            let (texts, _) = runtime.block_on(both(&pieces));
+            prop_assert_eq!(&texts[0], &texts[1]);
         }
     }
 }

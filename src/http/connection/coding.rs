@@ -1,11 +1,11 @@
 //! The `Transfer-Encoding` of a request (RFC 9112, 6.1).
 //!
-//! hyper answers 400 if `chunked` is not the last coding, or the request is of HTTP/1.0. It closes the connection after a request that
-//! has a `Content-Length` as well.
+//! hyper answers 400 if `chunked` is not the last coding, or the request is of HTTP/1.0. It closes the connection after
+//! a request that has a `Content-Length` as well.
 
 use axum::http::{HeaderMap, header};
 
-/// Whether the body has a transfer coding that the server does not decode: any but one `chunked`.
+/// Reports whether the body has a transfer coding that the server does not decode: any but one `chunked`.
 pub(super) fn is_unknown(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     let is_chunked =

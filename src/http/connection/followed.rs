@@ -1,4 +1,4 @@
-//! The body of an answer, on its way through a connection.
+//! The body of a response, while a connection sends it.
 
 use std::convert::Infallible;
 use std::io::IoSlice;
@@ -12,42 +12,45 @@ use tokio::sync::oneshot;
 use crate::http::zerocopy::LONG_LEN;
 use crate::http::zerocopy::Progress;
 
-/// A body that tells when the last of it was handed over, and that gives a frame when the long one before it is sent: each may be a
-/// buffer of this connection alone, and a thousand slow readers have a thousand of them. hyper would take another whenever it has less
-/// than 400 KiB left, or 16 frames: short ones, as between ranges, go out together.
-pub(super) struct Followed {
+/// A response body that records when its last frame was handed over, and that returns the frame after a long one only
+/// when the long one is sent.
+///
+/// Each long frame may be a buffer of this connection alone, so a thousand slow readers hold a thousand buffers.
+/// Without the wait they would hold more: hyper takes another frame while it holds less than 400 KiB in fewer than 16
+/// frames. Short frames, such as those between ranges, are sent together.
+pub(super) struct TrackedBody {
     body: Body,
     progress: Progress,
-    /// Ready when the last long frame is sent.
+    /// Completes when the last long frame is sent.
     sent: Option<oneshot::Receiver<Infallible>>,
 }
 
-impl Followed {
+impl TrackedBody {
     pub(super) fn new(body: Body, progress: Progress) -> Self {
         Self { body, progress, sent: None }
     }
 
-    fn hand_over(&mut self, bytes: Bytes) -> Handed {
+    fn hand_over(&mut self, bytes: Bytes) -> UnsentBytes {
         if bytes.len() < LONG_LEN || self.body.is_end_stream() {
-            return Handed { bytes, _unsent: None };
+            return UnsentBytes { bytes, _unsent: None };
         }
         let (unsent, sent) = oneshot::channel();
         self.sent = Some(sent);
-        Handed { bytes, _unsent: Some(unsent) }
+        UnsentBytes { bytes, _unsent: Some(unsent) }
     }
 }
 
-impl HttpBody for Followed {
-    type Data = Handed;
+impl HttpBody for TrackedBody {
+    type Data = UnsentBytes;
     type Error = axum::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Handed>, axum::Error>>> {
+    ) -> Poll<Option<Result<Frame<UnsentBytes>, axum::Error>>> {
         let this = &mut *self;
         if let Some(sent) = &mut this.sent {
-            // Nothing is ever said but that the other side is gone.
+            // No value is ever sent: the error means that the frame was dropped.
             let _ = ready!(Pin::new(sent).poll(context));
             this.sent = None;
         }
@@ -66,19 +69,19 @@ impl HttpBody for Followed {
     }
 }
 
-impl Drop for Followed {
+impl Drop for TrackedBody {
     fn drop(&mut self) {
         self.progress.answered();
     }
 }
 
-/// Bytes that the connection has, until it has sent them.
-pub(super) struct Handed {
+/// Bytes that the connection holds until it has sent them.
+pub(super) struct UnsentBytes {
     bytes: Bytes,
     _unsent: Option<oneshot::Sender<Infallible>>,
 }
 
-impl Buf for Handed {
+impl Buf for UnsentBytes {
     fn remaining(&self) -> usize {
         self.bytes.remaining()
     }
@@ -107,18 +110,18 @@ mod tests {
 
     const LONG: &[u8] = &[7; LONG_LEN];
 
-    fn next(body: &mut Followed) -> Poll<Option<Handed>> {
+    fn next(body: &mut TrackedBody) -> Poll<Option<UnsentBytes>> {
         let frame = Pin::new(body).poll_frame(&mut Context::from_waker(Waker::noop()));
         frame.map(|frame| frame.map(|frame| frame.unwrap().into_data().unwrap_or_else(|_| unreachable!())))
     }
 
-    fn body() -> Followed {
+    fn body() -> TrackedBody {
         let frames = [LONG, LONG].map(|bytes| Ok::<_, io::Error>(Bytes::from_static(bytes)));
-        Followed::new(Body::from_stream(stream::iter(frames)), Progress::new())
+        TrackedBody::new(Body::from_stream(stream::iter(frames)), Progress::new())
     }
 
     #[test]
-    fn a_frame_is_given_when_the_long_one_before_it_is_sent() {
+    fn frame_after_a_long_one_waits_until_that_is_sent() {
         let mut body = body();
         let Poll::Ready(Some(first)) = next(&mut body) else { panic!("no first frame") };
         assert_eq!(first.chunk(), LONG);
@@ -130,18 +133,18 @@ mod tests {
         assert!(matches!(next(&mut body), Poll::Ready(None)));
     }
 
-    /// What was written has to be flushed as soon as there is no more.
+    /// Written bytes have to be flushed as soon as no more follow.
     #[test]
-    fn more_follows_as_long_as_nobody_waits_for_it() {
+    fn more_follows_unless_the_next_frame_is_pending() {
         let frames = ["one", "two"].map(|text| Ok::<_, io::Error>(Bytes::from(text)));
         let endless = Body::from_stream(stream::iter(frames).chain(stream::pending()));
         let progress = Progress::new();
-        let mut body = Followed::new(endless, progress.clone());
+        let mut body = TrackedBody::new(endless, progress.clone());
         for has_more in [true, true, false] {
             assert_eq!(next(&mut body).is_ready(), has_more);
             assert_eq!(progress.has_more(), has_more);
         }
-        let mut body = Followed::new(Body::from("all"), progress.clone());
+        let mut body = TrackedBody::new(Body::from("all"), progress.clone());
         assert!(next(&mut body).is_ready() && !progress.has_more());
         let mut body = self::body();
         body.progress = progress.clone();
@@ -152,16 +155,16 @@ mod tests {
     }
 
     #[test]
-    fn short_frames_go_out_together() {
+    fn short_frames_are_sent_together() {
         let frames = ["one", "two"].map(|text| Ok::<_, io::Error>(Bytes::from(text)));
-        let mut body = Followed::new(Body::from_stream(stream::iter(frames)), Progress::new());
+        let mut body = TrackedBody::new(Body::from_stream(stream::iter(frames)), Progress::new());
         let frames = [next(&mut body), next(&mut body)];
         assert!(frames.iter().all(|frame| matches!(frame, Poll::Ready(Some(_)))));
     }
 
     #[test]
-    fn the_last_frame_is_followed_by_the_end_at_once() {
-        let mut body = Followed::new(Body::from("all"), Progress::new());
+    fn last_frame_does_not_delay_the_end() {
+        let mut body = TrackedBody::new(Body::from("all"), Progress::new());
         let frame = next(&mut body);
         assert!(matches!(frame, Poll::Ready(Some(_))) && matches!(next(&mut body), Poll::Ready(None)));
     }

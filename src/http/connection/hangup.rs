@@ -1,8 +1,9 @@
-//! Clients that leave before their answer begins.
+//! Clients that disconnect before their response begins.
 //!
-//! hyper drops a request when its connection ends, and the work for it stops. A [`Hangup`] is the stream that hyper reads
-//! from. A reset ends the connection at once. The end of what a client sends can also mean that it sends nothing more but
-//! still waits (`nc -N`), so hyper learns of it only after the answer is sent, or after [`PATIENCE`] without an answer.
+//! hyper drops a request when its connection ends, and the work for it stops. A [`Hangup`] is the stream that hyper
+//! reads from. It passes on a reset at once. The end of the received bytes can also mean that the client sends nothing
+//! more but still waits for the response (`nc -N`), so hyper learns of it only after the response is sent, or after
+//! [`PATIENCE`] without a response.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -14,8 +15,8 @@ use tokio::time::{Sleep, sleep};
 
 use crate::http::zerocopy::Progress;
 
-/// How long a client that sends nothing more waits for an answer to begin. A program that has ended looks the same until the
-/// server writes.
+/// The time that a client that sends nothing more waits for a response to begin. A program that has ended looks the
+/// same until the server writes.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A stream that delays its end while a request is being answered.
@@ -26,7 +27,7 @@ pub(super) struct Hangup<S> {
     has_read: bool,
     /// Whether hyper has written anything since it last read.
     has_begun: bool,
-    /// Whether hyper has flushed since it last wrote. It takes an end before that for the end of the answer.
+    /// Whether hyper has flushed since it last wrote. hyper takes an end before the flush for the end of the response.
     is_flushed: bool,
     /// Runs while the client has ended its side and no answer has begun.
     patience: Option<Pin<Box<Sleep>>>,
@@ -39,13 +40,14 @@ impl<S> Hangup<S> {
 
     /// Waits before hyper learns that the client sends nothing more.
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        // hyper looks for an end before it hands over a request that it has read, and while its body is being read.
+        // hyper checks for an end before it hands over a request that it has read, and while the request body is being
+        // read.
         let is_asked = self.has_read && !self.progress.is_idle();
         if !is_asked && self.is_flushed {
             return Poll::Ready(());
         }
         if self.has_begun {
-            // hyper reads again after the answer.
+            // hyper reads again after the response.
             return Poll::Pending;
         }
         self.patience.get_or_insert_with(|| Box::pin(sleep(PATIENCE))).as_mut().poll(context)
@@ -70,7 +72,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Hangup<S> {
             return this.poll_end(context).map(Ok);
         }
         this.has_read = true;
-        // What comes while an answer is sent is the next request.
+        // Bytes that arrive while a response is being sent are the next request.
         this.has_begun &= !this.is_flushed;
         Poll::Ready(Ok(()))
     }
@@ -127,29 +129,29 @@ mod tests {
     use crate::inventory::in_background;
 
     /// Works until it is cancelled.
-    fn work(cancel: &Cancel, tell: &Sender<&'static str>) -> Result<(), ApiError> {
-        tell.blocking_send("begun").unwrap();
+    fn work(cancel: &Cancel, report: &Sender<&'static str>) -> Result<(), ApiError> {
+        report.blocking_send("begun").unwrap();
         while !cancel.is_cancelled() {
             thread::yield_now();
         }
-        tell.blocking_send("ended").unwrap();
+        report.blocking_send("ended").unwrap();
         Ok(())
     }
 
-    /// What the server reports next. The bound is far above [`PATIENCE`].
-    async fn next(told: &mut Receiver<&'static str>) -> Option<&'static str> {
-        tokio::time::timeout(PATIENCE * 15, told.recv()).await.expect("the server reports nothing")
+    /// Returns the next report of the server. The bound is far above [`PATIENCE`].
+    async fn next(reports: &mut Receiver<&'static str>) -> Option<&'static str> {
+        tokio::time::timeout(PATIENCE * 15, reports.recv()).await.expect("the server reports nothing")
     }
 
-    /// A client that has asked for work in the background. What the server reports: `begun`, then `ended`.
+    /// Requests work in the background. Returns the client and the reports of the server: `begun`, then `ended`.
     async fn asked(path: &str) -> (TcpStream, Receiver<&'static str>) {
-        let (tell, told) = channel(2);
+        let (report, reports) = channel(2);
         let works = {
-            let tell = tell.clone();
-            async move || in_background(move |cancel| work(cancel, &tell)).await
+            let report = report.clone();
+            async move || in_background(move |cancel| work(cancel, &report)).await
         };
         let answers_soon = async move || {
-            tell.send("begun").await.unwrap();
+            report.send("begun").await.unwrap();
             tokio::time::sleep(PATIENCE / 4).await;
             "done"
         };
@@ -159,30 +161,30 @@ mod tests {
         tokio::spawn(serve_within(Limits::default(), listener, router, std::future::pending()));
         let mut client = TcpStream::connect(address).await.unwrap();
         client.write_all(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n").as_bytes()).await.unwrap();
-        (client, told)
+        (client, reports)
     }
 
     #[tokio::test]
     async fn work_stops_when_the_client_closes_its_connection() {
-        let (client, mut told) = asked("/work").await;
-        assert_eq!(next(&mut told).await, Some("begun"));
+        let (client, mut reports) = asked("/work").await;
+        assert_eq!(next(&mut reports).await, Some("begun"));
         drop(client);
-        assert_eq!(next(&mut told).await, Some("ended"));
+        assert_eq!(next(&mut reports).await, Some("ended"));
     }
 
     #[tokio::test]
     async fn work_stops_when_the_client_resets_its_connection() {
-        let (client, mut told) = asked("/work").await;
-        assert_eq!(next(&mut told).await, Some("begun"));
+        let (client, mut reports) = asked("/work").await;
+        assert_eq!(next(&mut reports).await, Some("begun"));
         client.set_zero_linger().unwrap();
         drop(client);
-        assert_eq!(next(&mut told).await, Some("ended"));
+        assert_eq!(next(&mut reports).await, Some("ended"));
     }
 
     #[tokio::test]
-    async fn a_client_that_sends_nothing_more_gets_its_answer() {
-        let (mut client, mut told) = asked("/soon").await;
-        assert_eq!(next(&mut told).await, Some("begun"));
+    async fn half_closed_client_gets_its_response() {
+        let (mut client, mut reports) = asked("/soon").await;
+        assert_eq!(next(&mut reports).await, Some("begun"));
         client.shutdown().await.unwrap();
         let mut answer = String::new();
         client.read_to_string(&mut answer).await.unwrap();

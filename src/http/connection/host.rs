@@ -3,7 +3,7 @@
 use axum::http::uri::Authority;
 use axum::http::{Request, Version, header};
 
-/// What is wrong with it, if anything is: such a request is answered with 400.
+/// Returns the fault of the `Host` header, if it has one. The server answers such a request with 400.
 pub(super) fn fault<B>(request: &Request<B>) -> Option<&'static str> {
     let mut hosts = request.headers().get_all(header::HOST).iter();
     match (hosts.next(), hosts.next()) {
@@ -15,12 +15,13 @@ pub(super) fn fault<B>(request: &Request<B>) -> Option<&'static str> {
     }
 }
 
-/// Who asks for what has no host says so with an empty one.
+/// An empty value is valid: a client sends it for a URL without a host.
 fn is_host(value: &[u8]) -> bool {
     is_usual(value) || value.is_empty() || (!value.contains(&b'@') && Authority::try_from(value).is_ok())
 }
 
-/// Whether it is a name or an address of version 4, with or without a port: what there is nothing to be said about.
+/// Reports whether the value is a host name or an IPv4 address, with or without a port. Such a value needs no further
+/// check.
 pub(super) fn is_usual(value: &[u8]) -> bool {
     let mut parts = value.split(|byte| *byte == b':');
     let (name, port, more) = (parts.next().unwrap_or_default(), parts.next(), parts.next());
@@ -40,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_names_one_host() {
+    fn request_needs_exactly_one_valid_host() {
         for host in ["a.example", "a.example:8090", "192.0.2.1", "[2001:db8::1]:8090", "a_b", ""] {
             assert_eq!(fault_of(Version::HTTP_11, &[host]), None, "{host}");
         }

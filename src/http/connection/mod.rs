@@ -1,8 +1,8 @@
-//! HTTP/1.1 on one connection, from the TLS handshake to the last answer.
+//! HTTP/1.1 on one connection, from the TLS handshake to the last response.
 //!
-//! hyper reads requests and writes answers. The layers around it are, from the socket up: pages instead of copies
-//! ([`Paged`]), the time limits of a client ([`TimedSocket`]), TLS ([`Records`]), the fast path for known ranges ([`Bypass`]), and the
-//! handling of clients that leave ([`Hangup`]).
+//! hyper reads requests and writes responses. The layers around it are, from the socket up: pages instead of copies
+//! ([`Paged`]), timeouts ([`TimedSocket`]), TLS ([`Records`]), the fast path for known ranges ([`Bypass`]), and the
+//! handling of clients that disconnect ([`Hangup`]).
 
 mod bypass;
 mod coding;
@@ -32,9 +32,9 @@ use tokio::task::JoinHandle;
 
 use bypass::Bypass;
 pub(super) use bypass::FastPath;
-use followed::Followed;
+use followed::TrackedBody;
 use hangup::Hangup;
-use request_body::Finished;
+use request_body::DrainedBody;
 
 use super::content::Date;
 use super::images::{self, Requester};
@@ -45,17 +45,17 @@ use super::zerocopy::{
 };
 use crate::api_error::ApiError;
 
-/// The answer to a client that has too many connections.
+/// The response to a client that has too many connections.
 const TOO_MANY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
-/// How long the client may take to read that answer.
+/// The time that the client has to read that response.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The HTTP side of all connections of a listener.
 pub(super) struct Connections {
     pub(super) limits: Limits,
     pub(super) app: App,
-    /// The runtime for requests that may take longer.
+    /// The runtime that runs requests which may take longer.
     pub(super) routes: Handle,
     pub(super) lending: Option<Lending>,
     pub(super) fast_path: FastPath,
@@ -74,7 +74,7 @@ impl ServeConnection for Connections {
         let handshake = tokio::time::timeout(self.limits.handshake_time, Records::accept(&acceptor, socket));
         let mut closing = shutdown.clone();
         let closing = async {
-            // A server that is gone closes its connections too.
+            // A dropped server closes its connections too.
             let _ = closing.wait_for(|phase| *phase == ShutdownPhase::Closing).await;
         };
         tokio::select! {
@@ -88,19 +88,20 @@ impl ServeConnection for Connections {
         }
     }
 
-    /// Answers 503, as far as the client reads it.
+    /// Sends the 503 response, if the client reads it.
     async fn refuse(mut socket: Socket) {
         if socket.write_now(&[IoSlice::new(TOO_MANY)]).is_err() || socket.shutdown().await.is_err() {
             return;
         }
-        // Closing the socket before the request was read would reset the connection, and the client would lose the answer.
+        // If the socket were closed before the request is read, the kernel would reset the connection, and the client
+        // would lose the response.
         let mut rest = [0; 4096];
         let read = async { while matches!(socket.read(&mut rest).await, Ok(len) if len > 0) {} };
         let _ = tokio::time::timeout(PATIENCE, read).await;
     }
 }
 
-/// Reads requests and writes answers.
+/// Serves the requests of a connection.
 async fn converse<S>(answers: Answers<'_>, stream: S, mut shutdown: watch::Receiver<ShutdownPhase>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -113,10 +114,11 @@ where
     };
     let stream = Bypass::new(stream, answers.connections.fast_path, again, answers.progress.clone());
     let mut http = http1::Builder::new();
-    // The watch over the connection knows better what it waits for.
+    // [`TimedSocket`] has the timeout for request heads: it knows what the connection waits for.
     http.header_read_timeout(None);
     http.max_header_size(answers.connections.limits.head_bytes);
-    // A client that leaves ends its request. `Hangup` tells it from one that only sends nothing more.
+    // hyper ends the request of a client that disconnects. [`Hangup`] distinguishes it from a client that only sends
+    // nothing more.
     http.half_close(false);
     let answer = service_fn(|request| answers.answer(request));
     let mut connection =
@@ -128,14 +130,14 @@ where
             ShutdownPhase::Draining => connection.as_mut().graceful_shutdown(),
             ShutdownPhase::Closing => return cut(peer),
         }
-        // One channel for all phases: each is polled with every request.
+        // One channel for all phases, because each future here is polled with every request.
         tokio::select! {
             biased;
             done = connection.as_mut() => {
                 return done.unwrap_or_else(|error| log(peer, &error));
             }
             changed = shutdown.changed() => {
-                // A server that is gone closes its connections too.
+                // A dropped server closes its connections too.
                 phase = changed.map_or(ShutdownPhase::Closing, |()| *shutdown.borrow_and_update());
             }
         }
@@ -146,20 +148,20 @@ fn cut(peer: Peer) {
     tracing::info!(%peer, "a connection was cut at the end of the service");
 }
 
-/// Tells why a connection ended that did not end well. Most of it is the business of clients.
+/// Logs why a connection failed. Most failures are caused by clients.
 fn log(peer: Peer, error: &hyper::Error) {
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
-    let late: Option<&ClientTimeout> =
+    let timeout: Option<&ClientTimeout> =
         cause.and_then(io::Error::get_ref).and_then(|cause| cause.downcast_ref());
     let error = error as &dyn std::error::Error;
-    if matches!(late, Some(ClientTimeout::Body | ClientTimeout::Answer)) {
+    if matches!(timeout, Some(ClientTimeout::Body | ClientTimeout::Answer)) {
         tracing::warn!(%peer, error, "a connection was closed");
     } else {
         tracing::debug!(%peer, error, "a connection ended");
     }
 }
 
-/// What answers the requests of a connection.
+/// Answers the requests of a connection.
 struct Answers<'a> {
     connections: &'a Connections,
     peer: Peer,
@@ -169,12 +171,12 @@ struct Answers<'a> {
 }
 
 impl Answers<'_> {
-    /// What may answer without a look at the routes. Where not everything may be had, those say what.
+    /// Returns the app if it may answer past the routes. On a listener that restricts requests, only the routes answer.
     fn known(&self) -> Option<&App> {
         (self.peer.reach == Reach::All).then_some(&self.connections.app)
     }
 
-    /// The answer to a request that the bypass has read.
+    /// Returns the response body for a request that the bypass has read, and writes its head.
     fn cached_range(
         &self,
         range: (&str, &[u8]),
@@ -192,7 +194,7 @@ impl Answers<'_> {
     async fn answer(
         &self,
         request: Request<Incoming>,
-    ) -> Result<Response<Followed>, std::convert::Infallible> {
+    ) -> Result<Response<TrackedBody>, std::convert::Infallible> {
         let Self { connections: Connections { app, routes, .. }, peer, progress, .. } = self;
         progress.asked();
         let refusal = refusal(&request);
@@ -202,26 +204,26 @@ impl Answers<'_> {
         let response = match (again, refusal) {
             (Some(response), _) => response,
             (None, Some(refusal)) => {
-                // A client that is still sending would not see the refusal if the rest were not read.
-                drop(Finished::of(request, progress.clone()));
+                // A client that is still sending would not see the refusal if the rest of its request were not read.
+                drop(DrainedBody::wrap(request, progress.clone()));
                 refusal
             }
             (None, None) => {
-                let mut request = Finished::of(request, progress.clone()).map(Body::new);
+                let mut request = DrainedBody::wrap(request, progress.clone()).map(Body::new);
                 request.extensions_mut().insert(*peer);
                 request.extensions_mut().insert(peer.client());
                 request.extensions_mut().insert(BodyMode::for_transport(peer.transport));
-                Elsewhere(routes.spawn(app.clone().answer(request))).await
+                RouteTask(routes.spawn(app.clone().answer(request))).await
             }
         };
         if let Some(file) = response.extensions().get::<Weak<BaseFile>>() {
             self.sending.begin(Weak::clone(file));
         }
-        Ok(response.map(|body| Followed::new(body, progress.clone())))
+        Ok(response.map(|body| TrackedBody::new(body, progress.clone())))
     }
 }
 
-/// The refusal of a request whose head is at fault, whatever it asks for.
+/// Returns the refusal of a request whose head is invalid for any resource.
 fn refusal<B: HttpBody>(request: &Request<B>) -> Option<Response<Body>> {
     if let Some(fault) = host::fault(request) {
         return Some(ApiError::at_gate(StatusCode::BAD_REQUEST, fault).into_response());
@@ -235,15 +237,15 @@ fn refusal<B: HttpBody>(request: &Request<B>) -> Option<Response<Body>> {
     Some(response)
 }
 
-/// An answer that is made on another runtime. Dropping it ends the work.
-struct Elsewhere(JoinHandle<Response<Body>>);
+/// A response that is made on another runtime. Dropping it aborts the work.
+struct RouteTask(JoinHandle<Response<Body>>);
 
-impl Future for Elsewhere {
+impl Future for RouteTask {
     type Output = Response<Body>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response<Body>> {
         Pin::new(&mut self.0).poll(context).map(|answer| {
-            // Routes answer also where an operation panics. What is left is the end of that runtime.
+            // The routes turn a panic into a response, so an error here means that their runtime has ended.
             answer.unwrap_or_else(|_| {
                 let mut response = Response::new(Body::empty());
                 *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
@@ -253,7 +255,7 @@ impl Future for Elsewhere {
     }
 }
 
-impl Drop for Elsewhere {
+impl Drop for RouteTask {
     fn drop(&mut self) {
         self.0.abort();
     }

@@ -1,4 +1,4 @@
-//! The body of a request that nobody wants to the end.
+//! The rest of a request body after its reader has finished.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,30 +13,30 @@ use tokio::runtime::Handle;
 
 use crate::http::zerocopy::Progress;
 
-/// The most bytes that are thrown away: twice what any operation but the upload of logs takes.
-const MAX_THROWN_AWAY: usize = 64 << 20;
-/// How long that may take.
+/// The most bytes that are discarded: twice what any operation except the upload of logs accepts.
+const MAX_DISCARDED: usize = 64 << 20;
+/// The time limit for discarding them.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A body that is read to its end also when its reader has enough. A client that is still sending when it is refused would
-/// not see the refusal otherwise, but a broken connection.
+/// A request body that is read to its end even if its reader stops earlier. Otherwise a client that is still sending
+/// when its request is refused would see a broken connection instead of the refusal.
 #[derive(Debug)]
-pub(super) struct Finished {
+pub(super) struct DrainedBody {
     body: Option<Incoming>,
     is_awaited: bool,
     progress: Progress,
 }
 
-impl Finished {
-    /// Wraps the body of a request.
-    pub(super) fn of(request: Request<Incoming>, progress: Progress) -> Request<Self> {
-        // Whoever waits for a word before the body has nothing under way, and takes the answer for that word.
+impl DrainedBody {
+    /// Returns the request with its body wrapped.
+    pub(super) fn wrap(request: Request<Incoming>, progress: Progress) -> Request<Self> {
+        // A client that waits for `100 Continue` sends no body yet, and gets the final response instead.
         let is_awaited = !request.headers().contains_key(header::EXPECT);
         request.map(|body| Self { body: Some(body), is_awaited, progress })
     }
 }
 
-impl Body for Finished {
+impl Body for DrainedBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -62,21 +62,21 @@ impl Body for Finished {
     }
 }
 
-impl Drop for Finished {
+impl Drop for DrainedBody {
     fn drop(&mut self) {
         self.progress.has_enough();
         let rest = self.body.take().filter(|body| self.is_awaited && !body.is_end_stream());
         if let (Some(rest), Ok(runtime)) = (rest, Handle::try_current()) {
-            runtime.spawn(tokio::time::timeout(PATIENCE, throw_away(rest)));
+            runtime.spawn(tokio::time::timeout(PATIENCE, discard(rest)));
         }
     }
 }
 
-async fn throw_away(mut body: Incoming) {
+async fn discard(mut body: Incoming) {
     let mut bytes = 0_usize;
     while let Some(Ok(frame)) = body.frame().await {
         bytes = bytes.saturating_add(frame.data_ref().map_or(0, Bytes::len));
-        if bytes > MAX_THROWN_AWAY {
+        if bytes > MAX_DISCARDED {
             break;
         }
     }
