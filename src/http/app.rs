@@ -1,4 +1,4 @@
-//! The API with all that stands in front of it.
+//! The router of the server: the API, the images, and the layers that all requests pass through.
 
 use std::any::Any;
 
@@ -25,49 +25,49 @@ use crate::api_error::ApiError;
 use crate::inventory::Inventory;
 use crate::inventory::auth::GuardedRouter;
 
-/// The smallest answer that is worth packing: one that does not fit into a packet.
-const MIN_PACKED: u64 = 1400;
+/// The shortest response that is worth compressing: one that does not fit into a packet.
+const MIN_COMPRESSED: u64 = 1400;
 
-/// The API of an inventory, its images if they are served, its health, the page for browsers, and what all requests have in
-/// common: an id and a line in the log, packed answers for who asks for them, browsers' questions, and an answer even where
-/// ours fails.
+/// Returns the API of an inventory, its images if they are served, its health, and the page for browsers.
+///
+/// All requests get an id and a log line, compressed responses for clients that accept them, CORS for the allowed
+/// origins, and a response even if a handler panics.
 pub fn app(inventory: &Inventory, images: Option<&ImageServer>) -> App {
     let routes = routes(inventory, images).into_parts().0;
-    in_common(routes, origin::allow(&inventory.settings().allowed_origins), images)
+    with_common_layers(routes, origin::allow(&inventory.settings().allowed_origins), images)
 }
 
-/// All routes of [`app`], with the access to each of them.
+/// Returns all routes of [`app`] with the access to each of them.
 pub(super) fn routes(inventory: &Inventory, images: Option<&ImageServer>) -> GuardedRouter {
-    let packing = CompressionLayer::new()
+    let compression = CompressionLayer::new()
         .gzip(true)
         .quality(CompressionLevel::Fastest)
-        .compress_when(SizeAbove::new(MIN_PACKED).and(is_document));
+        .compress_when(SizeAbove::new(MIN_COMPRESSED).and(is_document));
     let mut for_browsers = page::routes().or(inventory.guarded_router());
     if let Some(sites) = Sites::of(inventory) {
         let layer = from_fn_with_state(sites, refuse_other_sites);
         for_browsers = for_browsers.map(|router| router.layer(layer));
     }
     let documents = health::routes(inventory, images).or(for_browsers);
-    let documents = documents.map(|router| router.layer(packing).layer(from_fn(ask_to_pack)));
-    // Images go past what looks into answers.
+    let documents = documents.map(|router| router.layer(compression).layer(from_fn(negotiate_gzip)));
+    // Image responses bypass the layers that inspect responses.
     images.map_or_else(GuardedRouter::new, ImageServer::guarded_router).or(documents)
 }
 
-/// Images without an inventory of their own, their health, and what all requests have in common. The page for browsers is not
-/// there: it shows an inventory. Pages of the allowed
-/// origins may fetch images.
+/// Returns the images without an inventory, their health, and the layers that all requests pass through. It has no page
+/// for browsers, which shows an inventory. Pages of the allowed origins may fetch images.
 pub fn image_app(images: &ImageServer, allowed_origins: &[String]) -> App {
-    let app = images.guarded_router().merge(health::image_routes(images)).into_parts().0.fallback(nothing);
-    in_common(app, origin::allow_images(allowed_origins), Some(images))
+    let app = images.guarded_router().merge(health::image_routes(images)).into_parts().0.fallback(not_found);
+    with_common_layers(app, origin::allow_images(allowed_origins), Some(images))
 }
 
-/// What a client hears where nothing is.
-async fn nothing(uri: Uri) -> ApiError {
+/// Answers a request for an unknown path.
+async fn not_found(uri: Uri) -> ApiError {
     ApiError::at_gate(StatusCode::NOT_FOUND, format!("path {} was not found", uri.path()))
 }
 
-fn in_common(app: Router, cors: Option<CorsLayer>, images: Option<&ImageServer>) -> App {
-    let app = app.layer(CatchPanicLayer::custom(|cause: Box<dyn Any + Send>| failed(cause.as_ref())));
+fn with_common_layers(app: Router, cors: Option<CorsLayer>, images: Option<&ImageServer>) -> App {
+    let app = app.layer(CatchPanicLayer::custom(|cause: Box<dyn Any + Send>| panicked(cause.as_ref())));
     let varies = cors.as_ref().map(|_| origin::VARIES);
     let app = match cors {
         Some(cors) => app.layer(cors),
@@ -78,11 +78,12 @@ fn in_common(app: Router, cors: Option<CorsLayer>, images: Option<&ImageServer>)
     App::new(images, app, varies)
 }
 
-/// Lets the compression layer see only what it can do: gzip, or nothing. A client that accepts neither gzip nor plain answers gets a
-/// plain one, since an operation that is done cannot be refused. A HEAD shows a length only if the GET does.
-async fn ask_to_pack(mut request: Request, next: Next) -> Response {
-    let takes_gzip = request.headers().get_all(header::ACCEPT_ENCODING).iter().any(takes_gzip);
-    if !takes_gzip {
+/// Shows the compression layer only what it supports: gzip, or no header. A client that accepts neither gzip nor plain
+/// responses gets a plain one, because an operation that is done cannot be refused. The response to HEAD has a length
+/// only if that to GET has one.
+async fn negotiate_gzip(mut request: Request, next: Next) -> Response {
+    let accepts_gzip = request.headers().get_all(header::ACCEPT_ENCODING).iter().any(accepts_gzip);
+    if !accepts_gzip {
         request.headers_mut().remove(header::ACCEPT_ENCODING);
     }
     let is_head = request.method() == Method::HEAD;
@@ -93,19 +94,19 @@ async fn ask_to_pack(mut request: Request, next: Next) -> Response {
         return response;
     }
     let len = known_len(&response);
-    let is_packed = takes_gzip && len.is_none_or(|len| len >= MIN_PACKED);
-    if !is_packed && len.is_some() {
+    let is_compressed = accepts_gzip && len.is_none_or(|len| len >= MIN_COMPRESSED);
+    if !is_compressed && len.is_some() {
         return response;
     }
     let (mut parts, _) = response.into_parts();
     parts.headers.remove(header::CONTENT_LENGTH);
-    if is_packed {
+    if is_compressed {
         parts.headers.append(header::VARY, header::ACCEPT_ENCODING.into());
     }
     Response::from_parts(parts, Body::new(AnswerBody::Untold))
 }
 
-fn takes_gzip(value: &HeaderValue) -> bool {
+fn accepts_gzip(value: &HeaderValue) -> bool {
     let mut codings = value.to_str().unwrap_or_default().split(',');
     codings.any(|coding| {
         let mut parts = coding.split(';').map(str::trim);
@@ -120,23 +121,24 @@ fn is_zero(quality: &str) -> bool {
     quality.parse().is_ok_and(|quality: f32| quality <= 0.0)
 }
 
-/// The length of the body of the GET, as far as the answer to a HEAD shows it. A long list has none.
+/// Returns the length of the response body to GET, if the response to HEAD has it. A long list has none.
 fn known_len(response: &Response) -> Option<u64> {
     let header = response.headers().get(header::CONTENT_LENGTH);
     let header = header.and_then(|len| len.to_str().ok()?.parse().ok());
-    // The body may be gone already, and no JSON is empty.
+    // The body may already be removed, and no JSON document is empty.
     header.or_else(|| response.body().size_hint().exact().filter(|len| *len > 0))
 }
 
-/// Files go as they are: most are packed already, and who fetches one wants to know its length.
+/// Reports whether a response may be compressed. Files are sent unchanged: most are compressed already, and a client
+/// that downloads one needs its length.
 fn is_document(_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions) -> bool {
     let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     media_type.is_some_and(|media_type| media_type.starts_with("application/json"))
         && !headers.contains_key(header::CONTENT_DISPOSITION)
 }
 
-/// What a client hears when we panic. What it is about is for the log alone.
-fn failed(cause: &(dyn Any + Send)) -> Response<Body> {
+/// Returns the response to a request whose handler panicked. The cause is logged and not sent.
+fn panicked(cause: &(dyn Any + Send)) -> Response<Body> {
     let text = cause.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("unknown");
     tracing::error!(cause = text, "an operation panicked");
@@ -152,21 +154,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gzip_is_taken_by_who_names_it_or_takes_all() {
+    fn gzip_is_accepted_by_name_or_wildcard() {
         for value in ["gzip", "br, GZIP;q=0.1", "*", "gzip;q=1.0, identity;q=0", "x-gzip"] {
-            assert!(takes_gzip(&HeaderValue::from_str(value).unwrap()), "{value}");
+            assert!(accepts_gzip(&HeaderValue::from_str(value).unwrap()), "{value}");
         }
         for value in ["", "br", "gzip;q=0", "*; q=0.000", "identity;q=0", "gzipped"] {
-            assert!(!takes_gzip(&HeaderValue::from_str(value).unwrap()), "{value}");
+            assert!(!accepts_gzip(&HeaderValue::from_str(value).unwrap()), "{value}");
         }
     }
 
     #[tokio::test]
-    async fn a_panic_is_an_answer_of_the_usual_form() {
+    async fn panic_returns_a_json_error() {
         async fn panics() -> StatusCode {
             panic!("of no use to clients")
         }
-        let catch = CatchPanicLayer::custom(|cause: Box<dyn Any + Send>| failed(cause.as_ref()));
+        let catch = CatchPanicLayer::custom(|cause: Box<dyn Any + Send>| panicked(cause.as_ref()));
         let app = Router::new().route("/", get(panics)).layer(catch);
         let request = Request::builder().uri("/").body(Body::empty()).unwrap();
         let response = app.oneshot(request).await.unwrap();

@@ -1,7 +1,7 @@
-//! What may be had without TLS where there is TLS as well.
+//! The requests that are accepted without TLS on a server that also has TLS.
 //!
-//! Machines that start over the network often cannot do TLS: they get their iPXE script, initrd, kernel and root file system.
-//! Nothing else goes over a plain connection then, whatever route there is.
+//! Machines that boot over the network often cannot use TLS. They get their iPXE script, initrd, kernel and root file
+//! system over a plain connection. All other requests are refused there, whatever route they are for.
 
 use axum::extract::Request;
 use axum::http::{Method, StatusCode};
@@ -12,20 +12,20 @@ use uuid::Uuid;
 use super::listener::{Peer, Reach};
 use crate::inventory::Query;
 
-/// Where files of infra-envs are.
+/// The prefix of infra-env paths in the API.
 const INFRA_ENVS: &str = "/api/assisted-install/v2/infra-envs/";
-/// What says nothing about any machine.
+/// Paths that reveal nothing about any machine.
 const OPEN: [&str; 4] = ["/health", "/live", "/ready", "/metrics"];
 
-/// What our own short URLs of an infra-env end with that a machine starts with.
-const OURS: [&str; 4] = ["script.ipxe", "initrd", "kernel", "rootfs"];
+/// The last path segments of short infra-env URLs that a machine boots from.
+const BOOT_FILES: [&str; 4] = ["script.ipxe", "initrd", "kernel", "rootfs"];
 
-/// Whether a request came where not everything may be had.
+/// Reports whether a request came over a listener for first boots.
 fn is_restricted(request: &Request) -> bool {
     request.extensions().get().is_some_and(|peer: &Peer| peer.reach == Reach::FirstBoot)
 }
 
-/// Refuses what is not for connections of a reach.
+/// Refuses requests that their listener does not accept.
 pub(super) async fn restrict(request: Request, next: Next) -> Response {
     if !is_restricted(&request) || is_for_first_boot(&request) {
         return next.run(request).await;
@@ -38,8 +38,8 @@ fn is_for_first_boot(request: &Request) -> bool {
     if OPEN.contains(&path) || path.starts_with("/boot-artifacts/") {
         return true;
     }
-    if let Some(ours) = path.strip_prefix("/i/") {
-        return ours.rsplit_once('/').is_some_and(|(_, file)| OURS.contains(&file));
+    if let Some(short) = path.strip_prefix("/i/") {
+        return short.rsplit_once('/').is_some_and(|(_, file)| BOOT_FILES.contains(&file));
     }
     if let Some(initrd) = path.strip_prefix("/images/") {
         return initrd.strip_suffix("/pxe-initrd").is_some_and(is_id);
@@ -50,7 +50,7 @@ fn is_for_first_boot(request: &Request) -> bool {
         && Query::of(request.uri()).text("file_name") == Some("ipxe-script")
 }
 
-/// Only the form in lower case is an id in paths.
+/// Reports whether a path segment is an id. Only the lower-case form is one.
 fn is_id(text: &str) -> bool {
     Uuid::try_parse(text).is_ok_and(|id| id.to_string() == text)
 }
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_gets_what_it_starts_with() {
+    fn first_boot_files_pass() {
         for target in [
             "/health",
             "/live",
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn it_gets_nothing_else() {
+    fn rejects_all_other_requests() {
         let files = "/api/assisted-install/v2/infra-envs/ID/downloads/files";
         for (method, target) in [
             ("GET", "/images/ID?type=full-iso&version=4.18"),
@@ -113,7 +113,7 @@ mod tests {
             ("GET", files),
             ("POST", &format!("{files}?file_name=ipxe-script")),
             ("GET", &format!("{files}?file_name=discovery.ign")),
-            // What the API reads is the last one.
+            // The API uses the last `file_name`.
             ("GET", &format!("{files}?file_name=ipxe-script&file_name=discovery.ign")),
             ("GET", &format!("{files}-presigned?file_name=ipxe-script")),
             ("GET", &format!("{files}/?file_name=ipxe-script")),

@@ -1,8 +1,8 @@
-//! What a supervisor asks.
+//! The health endpoints for supervisors.
 
 use std::time::Duration;
 
-use axum::extract::State as Given;
+use axum::extract::State as Extracted;
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::get;
@@ -16,47 +16,48 @@ use crate::images::library::{ImageState, Library, State};
 use crate::inventory::Inventory;
 use crate::inventory::auth::{GuardedRouter, RouteAccess};
 
-/// How long the database may take to answer that it is there.
+/// The time limit for a reply of the database.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What the health of a server is that of.
+/// The sources of a server that its health depends on.
 #[derive(Clone, Debug)]
-struct Parts {
+struct HealthSources {
     inventory: Option<Inventory>,
     live_images: Option<Library>,
 }
 
-/// `/health`, `/ready` and `/live` of a server with an inventory.
+/// Returns `/health`, `/ready` and `/live` of a server with an inventory.
 pub(super) fn routes(inventory: &Inventory, images: Option<&ImageServer>) -> GuardedRouter {
     let live_images = images.map(ImageServer::live_images).cloned();
-    let parts = Parts { inventory: Some(inventory.clone()), live_images };
-    of(parts)
+    let sources = HealthSources { inventory: Some(inventory.clone()), live_images };
+    guarded_router(sources)
 }
 
-/// `/health`, `/ready` and `/live` of a server of images alone.
+/// Returns `/health`, `/ready` and `/live` of a server without an inventory.
 pub(super) fn image_routes(images: &ImageServer) -> GuardedRouter {
-    let parts = Parts { inventory: None, live_images: Some(images.live_images().clone()) };
-    of(parts)
+    let sources = HealthSources { inventory: None, live_images: Some(images.live_images().clone()) };
+    guarded_router(sources)
 }
 
-fn of(parts: Parts) -> GuardedRouter {
+fn guarded_router(sources: HealthSources) -> GuardedRouter {
     GuardedRouter::new()
         .route(RouteAccess::open("/health"), get(health))
         .route(RouteAccess::open("/ready"), get(ok))
         .route(RouteAccess::open("/live"), get(ok))
-        .map(|router| router.method_not_allowed_fallback(only_reads).with_state(parts))
+        .map(|router| router.method_not_allowed_fallback(only_reads).with_state(sources))
 }
 
-/// The service is ready once it accepts connections: it listens only when the database has its tables.
+/// Answers `/ready` and `/live`. The server is ready once it accepts connections, because it listens only after the
+/// database has its tables.
 async fn ok() -> StatusCode {
     StatusCode::OK
 }
 
-/// How a server is.
+/// The health of a server.
 #[derive(Debug, Serialize)]
 struct Report {
-    /// Whether the database answers and all images are there that are fetched at the start. An image that is ready is
-    /// served even while others are not.
+    /// Whether the database replies and all base images that are fetched at start are ready. A ready image is served
+    /// even if others are not.
     ready: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     database: Option<Database>,
@@ -70,7 +71,7 @@ enum Database {
     Failed,
 }
 
-/// A live image, and how far it is. A reason names the place that it comes from, without what gives access to that.
+/// A base image and its state. The reason of a failure names its source without credentials.
 #[derive(Debug, Serialize)]
 struct Image {
     name: String,
@@ -88,12 +89,12 @@ impl From<ImageState> for Image {
     }
 }
 
-async fn health(Given(parts): Given<Parts>) -> Response {
-    let database = match &parts.inventory {
+async fn health(Extracted(sources): Extracted<HealthSources>) -> Response {
+    let database = match &sources.inventory {
         Some(inventory) => Some(database(inventory).await),
         None => None,
     };
-    let live_images = parts.live_images.as_ref();
+    let live_images = sources.live_images.as_ref();
     let report = Report {
         ready: database != Some(Database::Failed) && live_images.is_none_or(Library::is_ready),
         database,
@@ -103,7 +104,6 @@ async fn health(Given(parts): Given<Parts>) -> Response {
     json(status, &report)
 }
 
-/// Whether the database answers.
 async fn database(inventory: &Inventory) -> Database {
     match tokio::time::timeout(PATIENCE, inventory.records().store().ping()).await {
         Ok(Ok(())) => Database::Ready,

@@ -1,4 +1,4 @@
-//! What the service counts, in the form that Prometheus reads.
+//! The metrics of the server, in the format of Prometheus.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use prometheus_client::registry::Registry;
 
 use crate::images::library::{ImageState, State};
 
-/// The media type of what [`Metrics::text`] gives.
+/// The media type of [`Metrics::text`].
 pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Up to which seconds a time counts as which.
-const TIMES: [f64; 11] = [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
+/// The upper bounds of the histogram buckets, in seconds.
+const BUCKETS: [f64; 11] = [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
 
-/// All that is counted. Clones count together.
+/// The metrics of a server. Clones share the counters.
 #[derive(Clone, Debug)]
 pub struct Metrics(Arc<Counts>);
 
@@ -29,7 +29,7 @@ struct Counts {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     head_seconds: Family<AreaLabel, Histogram, fn() -> Histogram>,
-    /// Of these two, what most requests are: ranges of images.
+    /// The entries of `requests` and `head_seconds` for ranges of images, which most requests are for.
     ranges: (Counter, Histogram),
     answers: Family<AnswerLabels, Counter>,
     bytes: Family<FileLabel, Counter>,
@@ -85,19 +85,19 @@ impl RequestLabels {
     }
 }
 
-/// What a request is for.
+/// The area of the server that a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Area {
     /// The inventory.
     Api,
-    /// Images, and files of live images.
+    /// Images, and files of base images.
     Images,
-    /// What supervisors ask, and what is not there.
+    /// Health and metrics, and unknown paths.
     Other,
 }
 
 impl Area {
-    /// The area of a path.
+    /// Returns the area of a path.
     pub(super) fn of(path: &str) -> Self {
         match path.split('/').nth(1) {
             Some("api") => Self::Api,
@@ -118,7 +118,7 @@ impl Area {
 impl Default for Metrics {
     fn default() -> Self {
         fn times() -> Histogram {
-            Histogram::new(TIMES)
+            Histogram::new(BUCKETS)
         }
         let requests = Family::<RequestLabels, Counter>::default();
         let head_seconds = Family::new_with_constructor(times as fn() -> Histogram);
@@ -187,7 +187,7 @@ impl Counts {
 }
 
 impl Metrics {
-    /// A request was answered.
+    /// Counts a response.
     pub(super) fn answered(&self, area: Area, status: StatusCode, after: Duration) {
         if area == Area::Images && status == StatusCode::PARTIAL_CONTENT {
             let (requests, seconds) = &self.0.ranges;
@@ -213,14 +213,14 @@ impl Metrics {
         }))
     }
 
-    /// A plan was made, or could not be.
+    /// Counts an attempt to make a plan.
     pub(super) fn planned(&self, within: Duration, is_made: bool) {
         let outcome = if is_made { "made" } else { "failed" };
         self.0.plans.get_or_create(&OutcomeLabel { outcome }).inc();
         self.0.plan_seconds.observe(within.as_secs_f64());
     }
 
-    /// All counts, as text, with how far live images are now.
+    /// Returns all metrics as text, with the current states of base images.
     pub(super) fn text(&self, images: &[ImageState]) -> String {
         self.0.live_images.clear();
         for image in images {
@@ -240,14 +240,14 @@ impl Metrics {
         self.0.descriptors.set(open_descriptors().unwrap_or(0));
         let mut text = String::new();
         if text::encode(&mut text, &self.0.registry).is_err() {
-            // Writing to a text does not fail.
+            // Writing to a `String` does not fail.
             let _ = text.write_str("# EOF\n");
         }
         text
     }
 }
 
-/// What counts the answers with a file.
+/// The counters of the responses with one file.
 #[derive(Clone, Debug)]
 pub(super) struct Meter(Arc<FileCounts>);
 
@@ -262,7 +262,7 @@ struct FileCounts {
 }
 
 impl Meter {
-    /// The head of an answer is made.
+    /// Counts the head of a response.
     pub(super) fn answered<B>(&self, response: &Response<B>) {
         let counter = match response.status() {
             StatusCode::OK => &self.0.whole,
@@ -276,18 +276,18 @@ impl Meter {
         counter.inc();
     }
 
-    /// The head of an answer with one range is made.
+    /// Counts the head of a response with one range.
     pub(super) fn answered_range(&self) {
         self.0.range.inc();
     }
 
-    /// So many bytes more were sent.
+    /// Counts `len` sent bytes.
     pub(super) fn sent(&self, len: u64) {
         self.0.bytes.inc_by(len);
     }
 }
 
-/// The memory of this process that no file backs, where the system tells.
+/// Returns the memory of this process that no file backs, if the system reports it.
 fn private_memory() -> Option<i64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;

@@ -1,4 +1,4 @@
-//! What is done with every request: it gets an id, and the log tells what became of it.
+//! The id and the log line of every request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,20 +14,20 @@ use uuid::Uuid;
 use super::metrics::{Area, Metrics};
 use super::redacted::Redacted;
 
-/// The header with the id of a request. Whoever sends one finds it in the log; a request without has one of ours from here
-/// on. It is not sent back.
+/// The header with the id of a request. The log shows the id that a client sends; a request without one gets an id
+/// here. The response does not contain it.
 const ID: HeaderName = HeaderName::from_static("x-request-id");
-/// The longest id that is taken.
+/// The longest accepted id.
 const MAX_ID: usize = 128;
 
-/// What all requests are followed with.
+/// The state that following a request needs.
 #[derive(Clone, Debug)]
 pub(super) struct Following {
     pub(super) metrics: Metrics,
     ids: Arc<Ids>,
 }
 
-/// Ids of requests. They differ, which is all that is asked of them: the system's random numbers cost a call each.
+/// The source of request ids. They only have to differ: the system's random numbers would cost a call each.
 #[derive(Debug)]
 struct Ids {
     begin: u128,
@@ -43,7 +43,7 @@ impl Following {
 
 impl Ids {
     fn next(&self) -> Uuid {
-        /// Odd, so that all multiples differ, and long, so that they look it.
+        /// Odd, so that all multiples differ, and long, so that they look random.
         const STRIDE: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
         let given = self.given.fetch_add(1, Ordering::Relaxed);
         let value = self.begin.wrapping_add(STRIDE.wrapping_mul(given.into()));
@@ -51,7 +51,7 @@ impl Ids {
     }
 }
 
-/// Follows a request on its way. Everything that is logged about it has its id.
+/// Runs a request and logs its result. All log messages about the request contain its id.
 pub(super) async fn follow(State(following): State<Following>, mut request: Request, next: Next) -> Response {
     let id = identify(&mut request, &following.ids);
     let (method, uri) = (request.method().clone(), request.uri().clone());
@@ -61,7 +61,7 @@ pub(super) async fn follow(State(following): State<Following>, mut request: Requ
     let (status, after) = (response.status(), begun.elapsed());
     let area = Area::of(uri.path());
     following.metrics.answered(area, status, after);
-    macro_rules! tell {
+    macro_rules! log_answered {
         ($level:ident) => {
             tracing::$level!(
                 parent: &span,
@@ -73,16 +73,17 @@ pub(super) async fn follow(State(following): State<Following>, mut request: Requ
             )
         };
     }
-    // A machine reads its image in thousands of requests. What it reads is told once, and in boot traces.
+    // A machine reads its image in thousands of requests. The log reports once that it begins to read, and boot traces
+    // have the rest.
     if area == Area::Images && status.is_success() {
-        tell!(debug);
+        log_answered!(debug);
     } else {
-        tell!(info);
+        log_answered!(info);
     }
     response
 }
 
-/// The id of a request, which has one afterwards.
+/// Returns the id of a request, after adding one if it has none.
 fn identify(request: &mut Request, ids: &Ids) -> String {
     let given = request.headers().get(ID).and_then(|id| id.to_str().ok());
     if let Some(id) = given.filter(|id| !id.is_empty() && id.len() <= MAX_ID) {

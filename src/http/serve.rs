@@ -18,7 +18,8 @@ pub struct Server {
     fast_path: FastPath,
 }
 
-/// Serves plain connections until `shutdown` is done, then waits for requests in progress. A [`Server`] has TLS and several listeners.
+/// Serves plain connections until `shutdown` is done, then waits for requests in progress. A [`Server`] has TLS and
+/// several listeners.
 ///
 /// # Errors
 ///
@@ -65,8 +66,8 @@ impl Server {
         Self { fast_path: FastPath::Off, ..self }
     }
 
-    /// Serves the connections of a listener until `shutdown` is done. Then it closes the listener, waits for requests in progress, and
-    /// after the grace period of its limits closes the remaining connections.
+    /// Serves the connections of a listener until `shutdown` is done. Then it closes the listener, waits for requests
+    /// in progress, and after the grace period of its limits closes the remaining connections.
     pub async fn serve(&self, listener: Listener, app: impl Into<App>, shutdown: impl Future<Output = ()>) {
         let (limits, routes) = (*self.acceptor.limits(), Handle::current());
         let (lending, fast_path) = (self.lending.clone(), self.fast_path);
@@ -90,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    /// A server whose `/slow` answers when it is told to.
+    /// A server whose `/slow` answers once `answer` is notified.
     struct Server {
         address: std::net::SocketAddr,
         begun: Arc<Notify>,
@@ -133,12 +134,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_under_way_is_finished_at_the_end() {
+    async fn request_in_progress_is_finished_at_shutdown() {
         let server = start(Limits::default()).await;
         let stream = send(server.address, "GET /slow HTTP/1.1\r\nHost: test\r\n\r\n").await;
         server.begun.notified().await;
         server.end.send(()).unwrap();
-        // Once nobody listens any more, the end has begun.
+        // Shutdown has begun once connections are refused.
         while TcpStream::connect(server.address).await.is_ok() {
             tokio::task::yield_now().await;
         }
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_takes_too_long_is_not_waited_for() {
+    async fn grace_period_bounds_the_shutdown() {
         let grace = Duration::from_millis(50);
         let server = start(Limits { grace, ..Limits::default() }).await;
         let _stream = send(server.address, "GET /slow HTTP/1.1\r\nHost: test\r\n\r\n").await;
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_head_has_to_come_in_time_and_in_size() {
+    async fn rejects_a_slow_or_large_request_head() {
         let head_time = Duration::from_millis(100);
         let server = start(Limits { head_time, head_bytes: 10_000, ..Limits::default() }).await;
         let stream = send(server.address, "GET /slow HTTP/1.1\r\nHost").await;
@@ -172,16 +173,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_is_still_sending_sees_its_refusal() {
+    async fn sending_client_gets_its_refusal() {
         let server = start(Limits::default()).await;
         let head = "POST /refuse HTTP/1.1\r\nHost: test\r\nContent-Length: 33000000\r\n\r\n";
         let mut stream = send(server.address, head).await;
         stream.write_all(&vec![b'a'; 33_000_000]).await.unwrap();
-        // The connection is as good as before.
+        // The connection can be used again.
         let next = "POST /refuse HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
         stream.write_all(next.as_bytes()).await.unwrap();
         assert_eq!(rest(stream).await.matches("HTTP/1.1 403 Forbidden").count(), 2);
-        // Whoever waits for a word gets the answer, and no other word.
+        // A client that waits for `100 Continue` gets the final response instead.
         let head = "POST /refuse HTTP/1.1\r\nHost: test\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n";
         let answer = rest(send(server.address, head).await).await;
         assert!(answer.starts_with("HTTP/1.1 403 Forbidden") && !answer.contains("100"), "{answer}");

@@ -1,4 +1,4 @@
-//! The way of requests for images that were answered a moment ago: past all that finds out what a request means.
+//! A shortcut past the routes for image requests that were answered a moment ago.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -14,12 +14,13 @@ use super::content::Date;
 use super::images::{CountedBody, ImageServer, Requester};
 use super::metrics::Area;
 
-/// What answers the requests of a server: routes, and a shortcut past them for images. Clones are the same.
+/// The application that answers the requests of a server: routes, and a shortcut past them for images. Clones share the
+/// state.
 #[derive(Clone, Debug)]
 pub struct App {
     images: Option<ImageServer>,
     routes: Router,
-    /// What answers depend on for caches, where pages of other origins may fetch images.
+    /// The `Vary` value of responses if pages of other origins may fetch images.
     varies: Option<HeaderValue>,
 }
 
@@ -28,17 +29,17 @@ impl App {
         Self { images: images.cloned(), routes, varies }
     }
 
-    /// The answer of the routes.
+    /// Returns the response of the routes.
     pub(super) async fn answer(mut self, request: Request<Body>) -> Response<Body> {
         let Ok(mut response) = self.routes.call(request).await;
         if response.status() == StatusCode::NO_CONTENT {
-            // The routes tell the length of every body, and this is none (RFC 9110, 8.6).
+            // The routes set the length of every body, but a 204 response must not have one (RFC 9110, 8.6).
             response.headers_mut().remove(header::CONTENT_LENGTH);
         }
         response
     }
 
-    /// The answer to a request that came a moment ago too. It is made without waiting.
+    /// Returns the response to a request that was also answered a moment ago, without waiting.
     pub(super) fn cached_response<B>(
         &self,
         request: &Request<B>,
@@ -54,8 +55,8 @@ impl App {
         Some(response)
     }
 
-    /// The bytes for a request of now of which there is nothing to know but its URL and its `Range`, if it came a moment ago too.
-    /// The head is added as it is sent.
+    /// Returns the body for a current request with nothing but a URL and a `Range`, if it was also answered a moment
+    /// ago. Appends the response head, as it is sent, to `head`.
     pub(super) fn cached_range(
         &self,
         range: (&str, &[u8]),
@@ -69,7 +70,7 @@ impl App {
     }
 }
 
-/// For servers of others. Bytes are read into buffers: such a server may look at them.
+/// For other HTTP servers. Bytes are read into buffers, because such a server may look at them.
 impl<B> Service<Request<B>> for App
 where
     B: hyper::body::Body<Data = Bytes> + Send + 'static,

@@ -37,7 +37,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// The most clients at a time that get the answer that they have too many connections. Further connections are closed
 /// without one.
 const MAX_REFUSALS: usize = 64;
-/// How often the log repeats a message about connections.
+/// The shortest interval between repeats of a log message about connections.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Serves connections that were accepted.
