@@ -98,7 +98,7 @@ pub(super) enum Area {
 
 impl Area {
     /// Returns the area of a path.
-    pub(super) fn of(path: &str) -> Self {
+    pub(super) fn from_path(path: &str) -> Self {
         match path.split('/').nth(1) {
             Some("api") => Self::Api,
             Some("i" | "images" | "byid" | "byapikey" | "bytoken" | "boot-artifacts") => Self::Images,

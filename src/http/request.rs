@@ -59,7 +59,7 @@ pub(super) async fn follow(State(following): State<Following>, mut request: Requ
     let span = tracing::info_span!("request", id);
     let response = next.run(request).instrument(span.clone()).await;
     let (status, after) = (response.status(), begun.elapsed());
-    let area = Area::of(uri.path());
+    let area = Area::from_path(uri.path());
     following.metrics.answered(area, status, after);
     macro_rules! log_answered {
         ($level:ident) => {

@@ -18,8 +18,8 @@ pub struct Server {
     fast_path: FastPath,
 }
 
-/// Serves plain connections until `shutdown` is done, then waits for requests in progress. A [`Server`] has TLS and
-/// several listeners.
+/// Serves plain connections until `shutdown` is done, then waits for requests in progress. Use a
+/// [`Server`] for TLS or several listeners.
 ///
 /// # Errors
 ///

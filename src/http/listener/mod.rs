@@ -163,7 +163,7 @@ impl Acceptor {
         shared: &Arc<Shared<impl ServeConnection>>,
     ) {
         let shared = Arc::clone(shared);
-        let detached = Detached::of(socket);
+        let detached = Detached::from_socket(socket);
         self.threads.spawn(async move {
             match detached.and_then(Detached::attach) {
                 Ok(socket) => {

@@ -27,7 +27,7 @@ pub(super) enum Detached {
 
 impl Detached {
     /// Detaches a socket from the runtime that accepted it.
-    pub(super) fn of(socket: Socket) -> io::Result<Self> {
+    pub(super) fn from_socket(socket: Socket) -> io::Result<Self> {
         match socket {
             Socket::Tcp(socket) => socket.into_std().map(Self::Tcp),
             Socket::Unix(socket) => socket.into_std().map(Self::Unix),

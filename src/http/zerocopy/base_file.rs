@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn file_that_got_shorter_is_an_error() {
+    fn rejects_a_file_that_got_shorter() {
         let path = file();
         let base = open(&path);
         let before = base.stamp().unwrap();

@@ -88,7 +88,7 @@ impl Lending {
             _ => {}
         }
         let watched = self.0.is_watched.get_or_init(|| self.watch().is_ok());
-        let lent = watched.then(|| LentFile::of(file)).and_then(Result::ok).map(Arc::new);
+        let lent = watched.then(|| LentFile::lease(file)).and_then(Result::ok).map(Arc::new);
         let state = match &lent {
             Some(lent) => LeaseState::Leased(Arc::clone(lent)),
             None => LeaseState::Refused(Instant::now() + RETRY_DELAY),
@@ -134,7 +134,7 @@ impl LeaseState {
 }
 
 impl LentFile {
-    fn of(file: &Arc<File>) -> io::Result<Self> {
+    fn lease(file: &Arc<File>) -> io::Result<Self> {
         let lease = Lease::take(Arc::clone(file))?;
         let name = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
         let name = name.map_or_else(|_| String::new(), |path| path.display().to_string());
