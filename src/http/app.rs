@@ -103,7 +103,7 @@ async fn negotiate_gzip(mut request: Request, next: Next) -> Response {
     if is_compressed {
         parts.headers.append(header::VARY, header::ACCEPT_ENCODING.into());
     }
-    Response::from_parts(parts, Body::new(AnswerBody::Untold))
+    Response::from_parts(parts, Body::new(AnswerBody::EmptyWithoutLength))
 }
 
 fn accepts_gzip(value: &HeaderValue) -> bool {

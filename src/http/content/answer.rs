@@ -1,4 +1,4 @@
-//! The body of an answer about a representation.
+//! The body of an answer.
 
 use std::io;
 use std::ops::Range;
@@ -12,25 +12,27 @@ use hyper::body::{Body, Frame, SizeHint};
 use super::PlanBody;
 use crate::http::zerocopy::{BaseFile, PAGES_LEN};
 
-/// What an answer has in it.
+/// The body of an answer.
 pub(in crate::http) enum AnswerBody {
     /// Bytes of the representation.
     Plan(PlanBody),
-    /// What is wrong with the request, or with the representation.
+    /// An error text.
     Error(axum::body::Body),
-    /// Nothing.
+    /// No bytes.
     Empty,
-    /// Nothing, which is not to be told: a length would be that of the whole representation where it is not modified
-    /// (RFC 9110, 8.6), and routers add one of 0 where a body tells it.
-    Untold,
+    /// No bytes and no `Content-Length`. In a 304 answer, the length would have to be that of the whole representation
+    /// (RFC 9110, 8.6), and axum adds a length of 0 if the body reports that size. Also used for
+    /// HEAD answers of unknown length.
+    EmptyWithoutLength,
 }
 
 impl AnswerBody {
-    /// The bytes of the representation that it is about, from the first to the last, before any of them are sent.
+    /// Returns the span of the representation from the first to the last byte of the body. Must be called before any
+    /// byte is sent.
     pub(in crate::http) fn span(&self) -> Option<Range<u64>> {
         match self {
             Self::Plan(body) => body.span(),
-            Self::Error(_) | Self::Empty | Self::Untold => None,
+            Self::Error(_) | Self::Empty | Self::EmptyWithoutLength => None,
         }
     }
 
@@ -42,11 +44,11 @@ impl AnswerBody {
         }
     }
 
-    /// The bytes of the representation that the last frame had.
+    /// Returns the position of the last frame in the representation.
     pub(in crate::http) fn frame(&self) -> Range<u64> {
         match self {
             Self::Plan(body) => body.frame(),
-            Self::Error(_) | Self::Empty | Self::Untold => 0..0,
+            Self::Error(_) | Self::Empty | Self::EmptyWithoutLength => 0..0,
         }
     }
 }
@@ -59,7 +61,7 @@ impl Body for AnswerBody {
         match self.get_mut() {
             Self::Plan(body) => Pin::new(body).poll_frame(context),
             Self::Error(body) => Pin::new(body).poll_frame(context).map_err(io::Error::other),
-            Self::Empty | Self::Untold => Poll::Ready(None),
+            Self::Empty | Self::EmptyWithoutLength => Poll::Ready(None),
         }
     }
 
@@ -68,7 +70,7 @@ impl Body for AnswerBody {
             Self::Plan(body) => body.is_end_stream(),
             Self::Error(body) => body.is_end_stream(),
             Self::Empty => true,
-            Self::Untold => false,
+            Self::EmptyWithoutLength => false,
         }
     }
 
@@ -77,7 +79,7 @@ impl Body for AnswerBody {
             Self::Plan(body) => body.size_hint(),
             Self::Error(body) => body.size_hint(),
             Self::Empty => SizeHint::with_exact(0),
-            Self::Untold => SizeHint::default(),
+            Self::EmptyWithoutLength => SizeHint::default(),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The body of an answer: ranges of a plan, with text between them.
+//! The body of an answer: ranges of a plan, with multipart text between them.
 //!
-//! A base image that changes during an answer ends its body with an error. hyper then closes the connection, and the client sees that bytes
-//! are missing. No byte is made up instead.
+//! If a base image changes during an answer, the body ends with an error. hyper then closes the connection, and the
+//! client sees that bytes are missing. The server never sends substitute bytes.
 
 use std::io;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use isogen::{Plan, Segment};
 
 use crate::http::zerocopy::{BaseFile, BaseReader, BodyMode, NextBytes, PendingRead, ReadDone};
 
-/// Zeros, for all segments of them. Short enough to stay in a cache of the processor.
+/// The zeros of all zero segments. Short enough to stay in a processor cache.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// A piece of a body.
@@ -23,12 +23,12 @@ static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 pub(super) enum Piece {
     /// A range of the plan.
     Range(Range<u64>),
-    /// Text between ranges.
+    /// Multipart text between ranges.
     Text(Bytes),
 }
 
 impl Piece {
-    /// The range of the plan, if it is one.
+    /// Returns the range, if this piece is one.
     pub(super) fn range(&self) -> Option<&Range<u64>> {
         match self {
             Self::Range(range) => Some(range),
@@ -36,7 +36,7 @@ impl Piece {
         }
     }
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     pub(super) fn len(&self) -> u64 {
         match self {
             Self::Range(range) => len(range),
@@ -49,15 +49,14 @@ fn len(range: &Range<u64>) -> u64 {
     range.end.saturating_sub(range.start)
 }
 
-/// A body of pieces of a plan.
+/// A body that sends pieces of a plan.
 pub(crate) struct PlanBody {
     plan: Arc<Plan>,
     pieces: std::vec::IntoIter<Piece>,
-    /// The rest of the range that is being sent.
+    /// The unsent rest of the current range.
     current: Range<u64>,
-    /// The number of bytes that are not sent yet.
     left: u64,
-    /// The bytes of the plan in the last frame.
+    /// The position of the last frame in the plan.
     frame: Range<u64>,
     base: BaseReader,
     read: Option<PendingRead>,
@@ -68,7 +67,7 @@ impl PlanBody {
     ///
     /// # Errors
     ///
-    /// Returns an error if the base image is no longer what it was when it was opened.
+    /// Returns an error if the base image changed after it was opened.
     pub(crate) fn of_range(
         (plan, base): (Arc<Plan>, Arc<BaseFile>),
         range: Range<u64>,
@@ -81,7 +80,7 @@ impl PlanBody {
     ///
     /// # Errors
     ///
-    /// Returns an error if the base image is no longer what it was when it was opened.
+    /// Returns an error if the base image changed after it was opened.
     pub(super) fn of_pieces(
         (plan, base): (Arc<Plan>, Arc<BaseFile>),
         pieces: Vec<Piece>,
@@ -110,7 +109,8 @@ impl PlanBody {
         self.left
     }
 
-    /// Returns the bytes of the plan from the first to the last that the body sends, before any of them is sent.
+    /// Returns the span of the plan from the first to the last byte of the body. Must be called before any byte is
+    /// sent.
     pub(super) fn span(&self) -> Option<Range<u64>> {
         let pieces = self.pieces.as_slice().iter().filter_map(Piece::range);
         let ranges =
@@ -120,7 +120,7 @@ impl PlanBody {
         Some(first..end)
     }
 
-    /// Returns the bytes of the plan in the last frame; an empty range after text between ranges.
+    /// Returns the position of the last frame in the plan: an empty range after multipart text.
     pub(super) fn frame(&self) -> Range<u64> {
         self.frame.clone()
     }
@@ -174,7 +174,7 @@ impl PlanBody {
         }
     }
 
-    /// Counts bytes of the current range.
+    /// Advances the current range by the length of `bytes`.
     fn sent(&mut self, bytes: Bytes) -> Bytes {
         let len = bytes.len() as u64;
         let start = self.current.start;
@@ -198,7 +198,7 @@ impl Body for PlanBody {
             let source = self.plan.source().name();
             let (offset, left) = (self.current.start, self.left);
             tracing::error!(source, offset, left, %error, "download aborted: base image unusable");
-            // `drop` does not log it again.
+            // Keeps `drop` from logging it again.
             self.left = 0;
         }
         Poll::Ready(polled.map(|bytes| bytes.map(Frame::data)))
@@ -214,8 +214,8 @@ impl Body for PlanBody {
 }
 
 impl Drop for PlanBody {
-    /// Logs why a base image could not be sent. The kernel is the first to see a file that was truncated during a write, and hyper reports
-    /// only that the connection failed.
+    /// Logs why a base image could not be sent. If the file was truncated during a write, only the kernel noticed it,
+    /// and hyper reports only that the connection failed.
     fn drop(&mut self) {
         if self.left == 0 {
             return;

@@ -1,36 +1,37 @@
-//! Whether what a client knows already lets it have an answer, and which (RFC 9110, 13).
+//! Conditional requests (RFC 9110, 13).
 
 use axum::http::HeaderValue;
 use axum::http::header::{self, HeaderMap, HeaderName};
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 
-/// The forms of dates behind the day of the week, which tells nothing new: the one in use, and two that recipients still
-/// have to read (RFC 9110, 5.6.7).
+/// The HTTP date formats after the name of the weekday, which adds no information: the current one, and two obsolete
+/// ones that recipients must still accept (RFC 9110, 5.6.7).
 const DATE_FORMS: [&str; 3] = ["%d %b %Y %H:%M:%S GMT", "%d-%b-%y %H:%M:%S GMT", "%b %e %H:%M:%S %Y"];
-/// How far in the future a year of two digits may be before it is one of the century before.
+/// A date with a two-digit year further in the future than this belongs to the previous century (RFC 9110, 5.6.7).
 const FAR_FUTURE: TimeDelta = TimeDelta::days(50 * 365);
-/// The most entity tags of a list that are looked at. The head of a request is bounded too, to far more.
+/// The maximum number of entity tags that are compared. The size of the request head is limited too, but allows far
+/// more.
 const MAX_TAGS: usize = 256;
 
-/// What a representation is compared by.
+/// The validators of a representation, and the time of the request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Validators<'a> {
-    /// Its entity tag: strong, with the quotes.
+    /// A strong entity tag, with its quotes.
     pub(super) etag: &'a str,
-    /// When it changed, in whole seconds. Later than now where the clock was set back.
+    /// The time of the last change, in whole seconds. Later than `now` if the clock was set back.
     pub(super) modified: DateTime<Utc>,
-    /// When it is asked for.
+    /// The time of the request.
     pub(super) now: DateTime<Utc>,
 }
 
-/// What the conditions of a request lead to.
+/// The result of evaluating the conditions of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// The request is answered.
+    /// Answer the request.
     Proceed,
-    /// The client has it already.
+    /// Answer 304: the client has the representation.
     NotModified,
-    /// The client wants something else than there is.
+    /// Answer 412: a precondition failed.
     Failed,
 }
 
@@ -55,9 +56,9 @@ impl Validators<'_> {
         if is_known { Outcome::NotModified } else { Outcome::Proceed }
     }
 
-    /// Whether ranges are sent: the client has a part of this very representation, or did not say what it has (RFC 9110,
-    /// 13.1.5). A date counts once its second is over: until then there may be another change in the same one.
-    pub(super) fn lets_ranges_pass(&self, headers: &HeaderMap) -> bool {
+    /// Reports whether `If-Range` allows ranges: the header is absent or matches this representation (RFC 9110,
+    /// 13.1.5). A date matches only after its second is over: until then, another change may get the same date.
+    pub(super) fn allows_ranges(&self, headers: &HeaderMap) -> bool {
         let mut values = headers.get_all(header::IF_RANGE).iter();
         let Some(value) = values.next() else {
             return true;
@@ -76,26 +77,27 @@ impl Validators<'_> {
     }
 }
 
-/// Whether a request makes any condition.
-pub(super) fn is_there_any(headers: &HeaderMap) -> bool {
+/// Reports whether a request has any condition.
+pub(super) fn has_condition(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| name.as_str().starts_with("if-"))
 }
 
-/// Whether a client says that it has what an entity tag stands for, and wants it only if it is another now.
+/// Reports whether `If-None-Match` lists this entity tag: the client has the representation and wants it only if it
+/// changed.
 pub(in crate::http) fn is_known(headers: &HeaderMap, etag: &str) -> bool {
     TagList::of(headers, header::IF_NONE_MATCH).is_some_and(|tags| tags.has_weakly(etag))
 }
 
-/// The entity tags of a condition.
+/// The value of `If-Match` or `If-None-Match`.
 enum TagList<'a> {
-    /// Any.
+    /// `*`.
     Any,
-    /// Those that these headers name.
+    /// The listed entity tags.
     Some(Vec<&'a str>),
 }
 
 impl<'a> TagList<'a> {
-    /// What a condition names; `None` where it is not made.
+    /// Parses a condition. Returns `None` if the header is absent.
     fn of(headers: &'a HeaderMap, name: HeaderName) -> Option<Self> {
         let values = headers.get_all(name);
         let mut values = values.iter().peekable();
@@ -111,7 +113,7 @@ impl<'a> TagList<'a> {
         Some(Self::Some(tags))
     }
 
-    /// Compares as `If-Match` does: weak tags are equal to none.
+    /// Compares as `If-Match` does: a weak tag never matches.
     fn has_strongly(&self, etag: &str) -> bool {
         match self {
             Self::Any => true,
@@ -119,7 +121,7 @@ impl<'a> TagList<'a> {
         }
     }
 
-    /// Compares as `If-None-Match` does: what is weak is as good.
+    /// Compares as `If-None-Match` does: a weak tag matches if its opaque part does.
     fn has_weakly(&self, etag: &str) -> bool {
         match self {
             Self::Any => true,
@@ -128,7 +130,7 @@ impl<'a> TagList<'a> {
     }
 }
 
-/// Reads entity tags up to where there is none. Commas may be within them, so that they do not part them.
+/// Parses entity tags up to the first invalid one. The value is not split at commas, because a tag may contain commas.
 fn read_tags<'a>(text: &'a str, tags: &mut Vec<&'a str>) {
     let mut rest = text.trim_start_matches([' ', '\t', ',']);
     while tags.len() < MAX_TAGS {
@@ -136,16 +138,16 @@ fn read_tags<'a>(text: &'a str, tags: &mut Vec<&'a str>) {
         let Some(len) = opaque.strip_prefix('"').and_then(|opaque| opaque.find('"')) else {
             return;
         };
-        // The prefix, both quotes, and what is between them.
-        let Some((tag, behind)) = rest.split_at_checked(rest.len() - opaque.len() + len + 2) else {
+        // The prefix, both quotes, and the characters between them.
+        let Some((tag, after)) = rest.split_at_checked(rest.len() - opaque.len() + len + 2) else {
             return;
         };
         tags.push(tag);
-        rest = behind.trim_start_matches([' ', '\t', ',']);
+        rest = after.trim_start_matches([' ', '\t', ',']);
     }
 }
 
-/// The date of a condition; `None` where there is none or it is none.
+/// Parses the date of a condition. Returns `None` if the header is absent, repeated or invalid.
 fn date(headers: &HeaderMap, name: HeaderName, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
@@ -159,14 +161,14 @@ fn parse_date(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let (_, text) = text.split_once(' ')?;
     let read = |form| NaiveDateTime::parse_from_str(text, form).ok();
     let date = DATE_FORMS.into_iter().find_map(read)?.and_utc();
-    // Only the form with dashes has a year of two digits.
+    // Only the format with dashes has a two-digit year.
     if text.contains('-') && date > now + FAR_FUTURE {
         return date.checked_sub_months(chrono::Months::new(1200));
     }
     Some(date)
 }
 
-/// A date as headers have it.
+/// Formats an HTTP date.
 pub(super) fn date_value(date: DateTime<Utc>) -> Option<HeaderValue> {
     HeaderValue::try_from(date.format("%a, %d %b %Y %H:%M:%S GMT").to_string()).ok()
 }
@@ -204,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_compared_as_their_condition_wants_it() {
+    fn if_match_compares_strongly_and_if_none_match_weakly() {
         for (value, strongly, weakly) in [
             ("*", true, true),
             ("\"image\"", true, true),
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_compared_by_the_second() {
+    fn dates_compare_in_whole_seconds() {
         for (date, is_older) in [(BEFORE, false), (MODIFIED, true), (AFTER, true)] {
             let expected = if is_older { Outcome::NotModified } else { Outcome::Proceed };
             assert_eq!(outcome(&format!("if-modified-since: {date}")), expected, "{date}");
@@ -248,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_come_before_dates_and_matches_before_others() {
+    fn tags_precede_dates_and_if_match_precedes_if_none_match() {
         for (text, expected) in [
             (format!("if-match: {ETAG}\nif-unmodified-since: {BEFORE}"), Outcome::Proceed),
             (format!("if-match: \"x\"\nif-unmodified-since: {AFTER}"), Outcome::Failed),
@@ -263,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_sent_of_what_the_client_has() {
+    fn if_range_allows_ranges_of_the_same_representation() {
         for (value, passes) in [
             (ETAG, true),
             ("W/\"image\"", false),
@@ -278,25 +280,25 @@ mod tests {
             ("", false),
         ] {
             let headers = headers(&format!("if-range: {value}"));
-            assert_eq!(validators().lets_ranges_pass(&headers), passes, "{value}");
+            assert_eq!(validators().allows_ranges(&headers), passes, "{value}");
         }
-        assert!(validators().lets_ranges_pass(&HeaderMap::new()));
-        assert!(!validators().lets_ranges_pass(&headers(&format!("if-range: {ETAG}\nif-range: {ETAG}"))));
+        assert!(validators().allows_ranges(&HeaderMap::new()));
+        assert!(!validators().allows_ranges(&headers(&format!("if-range: {ETAG}\nif-range: {ETAG}"))));
     }
 
     #[test]
-    fn a_date_says_nothing_while_its_second_goes_on() {
+    fn if_range_date_is_ignored_until_its_second_is_over() {
         let headers = headers(&format!("if-range: {MODIFIED}"));
         let modified = time(MODIFIED);
         for (millis, passes) in [(0, false), (999, false), (1000, true)] {
             let now = modified + TimeDelta::milliseconds(millis);
             let validators = Validators { now, ..validators() };
-            assert_eq!(validators.lets_ranges_pass(&headers), passes, "{millis}");
+            assert_eq!(validators.allows_ranges(&headers), passes, "{millis}");
         }
     }
 
     #[test]
-    fn years_of_two_digits_are_not_far_ahead() {
+    fn two_digit_years_are_at_most_fifty_years_ahead() {
         let now = time("Mon, 07 Nov 1994 00:00:00 GMT");
         let year = |text| date_value(parse_date(text, now).unwrap()).unwrap();
         assert_eq!(year("Sunday, 06-Nov-94 08:49:37 GMT"), MODIFIED);
@@ -306,7 +308,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn anything_is_read(value in "[ -~]{0,60}", list in "(W/)?[\", aW/*\\-]{0,30}") {
+        fn arbitrary_conditions_are_evaluated_without_panic(value in "[ -~]{0,60}", list in "(W/)?[\", aW/*\\-]{0,30}") {
             let mut headers = HeaderMap::new();
             for name in [header::IF_MATCH, header::IF_NONE_MATCH] {
                 headers.append(name, list.parse().unwrap());
@@ -315,11 +317,11 @@ mod tests {
                 headers.append(name, value.parse().unwrap());
             }
             validators().evaluate(&headers);
-            validators().lets_ranges_pass(&headers);
+            validators().allows_ranges(&headers);
         }
 
         #[test]
-        fn dates_come_back(seconds in 0..4_000_000_000_i64) {
+        fn formatted_dates_parse_back(seconds in 0..4_000_000_000_i64) {
             let date = DateTime::from_timestamp(seconds, 0).unwrap();
             let text = date_value(date).unwrap();
             prop_assert_eq!(parse_date(text.to_str().unwrap(), date), Some(date));

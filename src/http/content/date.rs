@@ -1,4 +1,4 @@
-//! The `Date` of answers.
+//! The `Date` header.
 
 use std::time::{Duration, Instant};
 
@@ -7,12 +7,13 @@ use chrono::{DateTime, SubsecRound, Utc};
 
 use super::conditional::date_value;
 
-/// A time as answers tell it, which is the same for a second.
+/// A formatted `Date` header, reused within its second.
 #[derive(Debug, Clone)]
 pub(in crate::http) struct Date {
     second: DateTime<Utc>,
     value: HeaderValue,
-    /// When there is another one. Nobody looks at the clock of the world before; where that is set meanwhile, this is so much late.
+    /// The end of the second, by the monotonic clock. The system clock is not read before: if it is set meanwhile, the
+    /// header is wrong for up to a second.
     until: Option<Instant>,
 }
 
@@ -28,11 +29,11 @@ impl Date {
         Self { second, value, until: None }
     }
 
-    /// The same for now, which is `now`.
+    /// Returns the header for the current time. `now` must be the current `Instant`.
     pub(in crate::http) fn now(&mut self, now: Instant) -> &Self {
         if self.until.is_none_or(|until| until <= now) {
             let time = Utc::now();
-            // A second that leaps has more of them than this, and is looked at again.
+            // A leap second has more nanoseconds than this; the clock is then read again on the next call.
             let left = Duration::from_secs(1)
                 .saturating_sub(Duration::from_nanos(time.timestamp_subsec_nanos().into()));
             *self = Self { until: now.checked_add(left), ..Self::at(time.trunc_subsecs(0)) };
@@ -40,12 +41,11 @@ impl Date {
         self
     }
 
-    /// When the second began.
+    /// Returns the start of the second.
     pub(super) fn second(&self) -> DateTime<Utc> {
         self.second
     }
 
-    /// The value of the header.
     pub(super) fn value(&self) -> &HeaderValue {
         &self.value
     }
@@ -56,18 +56,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_the_time_of_the_clock() {
+    fn date_follows_the_clock() {
         let mut date = Date::default();
         let before = Utc::now().timestamp();
         let now = Instant::now();
-        let told = date.now(now).second();
-        assert!((before..=Utc::now().timestamp()).contains(&told.timestamp()));
-        // It is another one a second later at most, and the same until then.
+        let second = date.now(now).second();
+        assert!((before..=Utc::now().timestamp()).contains(&second.timestamp()));
+        // The value changes after at most a second, and not before `until`.
         let until = date.until.unwrap();
         assert!(until > now && until <= now + Duration::from_secs(1));
-        assert_eq!(date.now(until.checked_sub(Duration::from_nanos(1)).unwrap()).second(), told);
+        assert_eq!(date.now(until.checked_sub(Duration::from_nanos(1)).unwrap()).second(), second);
         date.second = DateTime::UNIX_EPOCH;
-        assert!(date.now(until).second() >= told);
+        assert!(date.now(until).second() >= second);
         assert_eq!(Some(date.value()), date_value(date.second()).as_ref());
         date = Date::at(DateTime::from_timestamp(784_111_777, 0).unwrap());
         assert_eq!(date.value(), "Sun, 06 Nov 1994 08:49:37 GMT");

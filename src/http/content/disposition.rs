@@ -1,19 +1,19 @@
-//! The name under which a client saves what it gets (RFC 6266).
+//! The `Content-Disposition` header (RFC 6266).
 
 use std::fmt::Write as _;
 
 use axum::http::HeaderValue;
 
-/// The longest name, in characters. File systems do not take longer ones either.
+/// The maximum length of a name, in characters. File systems do not accept longer names either.
 const MAX_NAME: usize = 255;
 
-/// The value of `Content-Disposition` for a file of this name. What cannot be in a header is left out; what not all clients
-/// read comes twice.
+/// Returns the value of `Content-Disposition` for a file name. Control characters are dropped. A name that is not ASCII
+/// is sent twice: as ASCII for old clients, and as UTF-8 in `filename*`.
 pub(super) fn attachment(name: &str) -> Option<HeaderValue> {
     let name: String = name.chars().filter(|c| !c.is_control()).take(MAX_NAME).collect();
     let mut value = "attachment; filename=".to_owned();
     if !name.is_empty() && name.chars().all(is_of_token) {
-        // Without quotes, as scripts that cut the name out expect it.
+        // Without quotes: scripts that cut the name out of the header expect none.
         value.push_str(&name);
     } else {
         value.push('"');
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_written_so_that_clients_read_them() {
+    fn file_names_are_quoted_and_encoded() {
         for (name, expected) in [
             ("1b2c-discovery.iso", "attachment; filename=1b2c-discovery.iso"),
             ("my image.iso", "attachment; filename=\"my image.iso\""),

@@ -1,6 +1,7 @@
-//! The head of an answer: one description of its fields, for both ways to send it.
+//! The head of an answer, for both ways to send it.
 //!
-//! Most answers go through hyper, which wants a map. Ranges on the fast path are written as text. Both come from the same [`Head`].
+//! Most answers go through hyper, which needs a map of fields. Ranges on the fast path are written as text. Both come
+//! from the same [`Head`].
 
 use std::io::Write;
 
@@ -16,7 +17,8 @@ const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-cache");
 const PUBLIC: HeaderValue = HeaderValue::from_static("public, no-cache");
 const BYTES: HeaderValue = HeaderValue::from_static("bytes");
 
-/// Fields as they are kept. With 2,000 images, one map for each took 250 MiB, because memory between them could not be given back.
+/// Stored fields. With 2,000 images, one `HeaderMap` per image took 250 MiB, because the memory between them could not
+/// be returned.
 type Fields = Box<[(HeaderName, HeaderValue)]>;
 
 /// A head for hyper.
@@ -25,11 +27,11 @@ pub(super) type StatusAndFields = (StatusCode, HeaderMap);
 /// The fields that all answers about a representation have.
 #[derive(Debug, Clone)]
 pub(super) struct Head {
-    /// Those of every answer, 304 included.
+    /// The fields of every answer, including 304.
     identity: Fields,
-    /// Those that answers with bytes have in addition.
+    /// The additional fields of answers with bytes.
     description: Fields,
-    /// The beginning of a 206 answer as text, with all of these.
+    /// The start of a 206 answer as text, with all these fields.
     partial: Box<[u8]>,
 }
 
@@ -40,7 +42,7 @@ pub(super) struct RangeFields {
 }
 
 impl Head {
-    /// Values that no header can hold are left out.
+    /// Omits values that are not valid header values.
     pub(super) fn new(
         etag: &str,
         last_modified: Option<HeaderValue>,
@@ -80,7 +82,8 @@ impl Head {
     /// Returns the head of an answer with the whole representation, or one range of it.
     #[inline]
     pub(super) fn with_range(&self, range: RangeFields) -> StatusAndFields {
-        // All fields also for a client that has them from an earlier answer: real clients use those of the last answer.
+        // Sends all fields even to a client that has them from an earlier answer: real clients use those of the last
+        // answer.
         let mut fields = map([&self.identity, &self.description]);
         let status = if range.content_range.is_some() { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
         if let Some(content_range) = range.content_range {
@@ -134,7 +137,7 @@ impl RangeFields {
     }
 }
 
-/// Adds the fields of an answer 416: the length of the representation.
+/// Adds the fields of a 416 answer: the length of the representation.
 pub(super) fn put_length(fields: &mut HeaderMap, len: u64) {
     if let Ok(range) = HeaderValue::try_from(format!("bytes */{len}")) {
         fields.insert(header::CONTENT_RANGE, range);
@@ -144,7 +147,7 @@ pub(super) fn put_length(fields: &mut HeaderMap, len: u64) {
 
 #[inline]
 fn content_range(range: ByteRange, len: u64) -> Option<HeaderValue> {
-    /// Three numbers with all their digits.
+    /// The length with three numbers of 20 digits.
     const MOST: usize = "bytes -/".len() + 3 * "18446744073709551615".len();
     let mut text = [0; MOST];
     let mut rest = text.as_mut_slice();
@@ -157,7 +160,7 @@ fn content_range(range: ByteRange, len: u64) -> Option<HeaderValue> {
     HeaderValue::from_bytes(text.get(..MOST - unused)?).ok()
 }
 
-/// Returns the status line and the kept fields of an answer with one range.
+/// Returns the status line and the stored fields of an answer with one range.
 fn partial(kept: [&Fields; 2]) -> Box<[u8]> {
     let mut lines = b"HTTP/1.1 206 Partial Content\r\n".to_vec();
     for (name, value) in kept.into_iter().flatten() {
@@ -166,7 +169,7 @@ fn partial(kept: [&Fields; 2]) -> Box<[u8]> {
     lines.into()
 }
 
-/// Returns kept fields as a map, with room for two more.
+/// Returns stored fields as a map, with room for two more.
 #[inline]
 fn map<const N: usize>(kept: [&Fields; N]) -> HeaderMap {
     let len: usize = kept.iter().map(|fields| fields.len()).sum();

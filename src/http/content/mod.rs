@@ -1,7 +1,7 @@
-//! One representation, and how it is asked for: whole, in ranges, or only if it is another one (RFC 9110).
+//! A representation, served whole, in ranges, or on a condition (RFC 9110).
 //!
-//! A [`Content`] knows the bytes, their identity and their age, and answers GET and HEAD. It knows nothing of what the bytes
-//! are for, and which paths and methods there are is the business of routes.
+//! A [`Content`] holds the bytes, their entity tag and their modification time, and answers GET and HEAD. It does not
+//! know what the bytes are for. The routes decide which paths and methods exist.
 
 mod answer;
 mod body;
@@ -31,10 +31,10 @@ pub(in crate::http) use conditional::is_known;
 use conditional::{Outcome, Validators};
 pub(in crate::http) use date::Date;
 use head::{Head, RangeFields, StatusAndFields};
-use multipart::Parts;
+use multipart::Multipart;
 use range::{RangeRequest, Selection};
 
-/// The media type of a representation whose own media type no header can hold.
+/// Replaces a media type that is not a valid header value.
 const OCTETS: HeaderValue = HeaderValue::from_static("application/octet-stream");
 
 /// A representation: bytes with an identity.
@@ -50,8 +50,8 @@ pub struct Content {
 }
 
 impl Content {
-    /// A representation of which other bytes have another entity tag, which is strong and has its quotes. `changed_at` is
-    /// when its bytes became what they are, and `file_name` the name to save them under.
+    /// Creates a representation. `etag` is a strong entity tag with its quotes; other bytes must have another one.
+    /// `changed_at` is the time of the last change of the bytes, and `file_name` the name to save them under.
     #[must_use]
     pub fn new(
         plan: Arc<Plan>,
@@ -68,56 +68,57 @@ impl Content {
         Self { plan, base, etag, modified, media_type, file_name, head }
     }
 
-    /// Sets the file of the base image that all plans over it share.
+    /// Sets the file of the base image, which all plans over that base image share.
     #[must_use]
     pub(in crate::http) fn over(self, base: Arc<BaseFile>) -> Self {
         Self { base, ..self }
     }
 
-    /// The same without secrets in it: a cache that many share may keep it as well.
+    /// Marks the representation as free of secrets, so that shared caches may store it too.
     #[must_use]
     pub fn public(self) -> Self {
         Self { head: self.head.public(), ..self }
     }
 
-    /// The bytes.
+    /// Returns the plan of the bytes.
     #[must_use]
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
 
-    /// The entity tag, with its quotes.
+    /// Returns the entity tag, with its quotes.
     #[must_use]
     pub fn etag(&self) -> &str {
         &self.etag
     }
 
-    /// The name to save the bytes under.
+    /// Returns the name to save the bytes under.
     #[must_use]
     pub fn file_name(&self) -> Option<&str> {
         self.file_name.as_deref()
     }
 
-    /// The answer to a GET or HEAD, over a connection whose writes go straight to the kernel.
+    /// Returns the answer to a GET or HEAD, for a connection whose writes go straight to the kernel.
     ///
     /// * Conditions are evaluated in the order of RFC 9110, 13.2.2, and answered with 304 or 412.
-    /// * Ranges are for GET alone, as the standard has it. A HEAD answers for all bytes.
-    /// * One range is answered with 206, several with `multipart/byteranges` in the order asked for; with clients of
-    ///   HTTP/1.0, which do not know these, everything. So are too many ranges, and ranges that are more than the whole.
-    ///   Where no range exists: 416.
-    /// * With `If-Range`, ranges are those of the same bytes, or everything is sent: a client that goes on with a download
-    ///   never gets a part of something else. Dates count once their second is over.
-    /// * The length is always told beforehand.
+    /// * Only a GET can ask for ranges, as the RFC says. The answer to a HEAD describes all bytes.
+    /// * One range is answered with 206, several with 206 and `multipart/byteranges` in the requested order. The answer
+    ///   has all bytes if the client asks for too many ranges, for more bytes than the whole, or for several ranges
+    ///   over HTTP/1.0, which does not know `multipart/byteranges`. If no range is satisfiable, the answer is 416.
+    /// * With `If-Range`, the answer has ranges only if the representation is unchanged, and all bytes otherwise. A
+    ///   client that resumes a download never gets a part of another representation. A date counts only after its
+    ///   second is over.
+    /// * An answer with bytes always has a `Content-Length`.
     ///
-    /// A base that cannot be read any more is answered with 500. Where that comes out later, the connection is closed
-    /// before the last byte, and the log says why.
+    /// The answer is 500 if the base image is no longer readable. If this is found later, the connection is closed
+    /// before the last byte, and the reason is logged.
     #[must_use]
     pub fn respond(&self, method: &Method, headers: &HeaderMap, version: Version) -> Response<Body> {
         self.respond_in(BodyMode::default(), method, headers, version)
     }
 
-    /// As [`respond`](Self::respond), with the choice how bytes are read. Over TLS, and where anything else looks at
-    /// them, that has to be [`BodyMode::Read`].
+    /// Returns the same answer as [`respond`](Self::respond), with a choice of how bytes are read. Use
+    /// [`BodyMode::Read`] over TLS, and if any other layer reads the bytes.
     #[must_use]
     pub fn respond_in(
         &self,
@@ -129,7 +130,7 @@ impl Content {
         self.answer(mode, (method, headers, version)).map(Body::new)
     }
 
-    /// The same, with a body that others look into.
+    /// Returns the same answer with a typed body, whose ranges are visible to the caller.
     pub(in crate::http) fn answer(
         &self,
         mode: BodyMode,
@@ -138,21 +139,21 @@ impl Content {
         let now = Utc::now();
         let mut response = self.answer_at(now, mode, (method, headers, version));
         if self.modified > now {
-            // The clock was set back. No answer may tell of a change that is still to come (RFC 9110, 8.8.2.1); conditions
-            // go by the true time.
+            // The clock was set back. `Last-Modified` must not be later than `Date` (RFC 9110, 8.8.2.1). Conditions use
+            // the stored time.
             let date = conditional::date_value(now.trunc_subsecs(0));
-            if let (Entry::Occupied(mut told), Some(date)) =
+            if let (Entry::Occupied(mut header), Some(date)) =
                 (response.headers_mut().entry(header::LAST_MODIFIED), date)
             {
-                told.insert(date);
+                header.insert(date);
             }
         }
         response
     }
 
-    /// The bytes for a GET over HTTP/1.1 whose `Range` header has this value, where it is for one range that there is, and nothing
-    /// else of the request is to be considered. The head is added to `head` as it is sent: the same as that of
-    /// [`answer`](Self::answer) then is, with its date.
+    /// Returns the body for a GET over HTTP/1.1 whose `Range` header has this value, if it selects exactly one range.
+    /// The caller ensures that no other part of the request matters. Appends the head to `head` as it is sent: the head
+    /// of [`answer`](Self::answer), plus a `Date`.
     pub(in crate::http) fn range(
         &self,
         value: &[u8],
@@ -160,7 +161,7 @@ impl Content {
         (date, head): (&Date, &mut Vec<u8>),
     ) -> Option<PlanBody> {
         let Selection::One(range) = RangeRequest::parse(value)?.select(self.plan.len()) else { return None };
-        // What is to be told then is more than a list of headers.
+        // The clock was set back: `Last-Modified` needs a correction, which only `answer` makes.
         if self.modified > date.second() {
             return None;
         }
@@ -176,8 +177,8 @@ impl Content {
         mode: BodyMode,
         (method, headers, version): (&Method, &HeaderMap, Version),
     ) -> Response<AnswerBody> {
-        // Most requests make no condition, and have few headers.
-        let validators = conditional::is_there_any(headers).then_some(Validators {
+        // Most requests have no condition and few headers, so one scan of the names replaces five lookups.
+        let validators = conditional::has_condition(headers).then_some(Validators {
             etag: &self.etag,
             modified: self.modified,
             now,
@@ -192,14 +193,14 @@ impl Content {
             Outcome::NotModified => {
                 return self.base.stamp().map_or_else(
                     |error| self.unreadable(&error),
-                    |_| response(self.head.not_modified(), AnswerBody::Untold),
+                    |_| response(self.head.not_modified(), AnswerBody::EmptyWithoutLength),
                 );
             }
             Outcome::Proceed => {}
         }
-        let do_ranges_pass = validators.is_none_or(|validators| validators.lets_ranges_pass(headers));
-        let is_for_ranges = *method == Method::GET && do_ranges_pass;
-        let request = if is_for_ranges { RangeRequest::of(headers) } else { None };
+        let are_ranges_allowed = validators.is_none_or(|validators| validators.allows_ranges(headers));
+        let use_ranges = *method == Method::GET && are_ranges_allowed;
+        let request = if use_ranges { RangeRequest::of(headers) } else { None };
         let selection = match request.map(|request| request.select(self.plan.len())) {
             None => Selection::Whole,
             Some(Selection::Several(_)) if version < Version::HTTP_11 => Selection::Whole,
@@ -219,7 +220,7 @@ impl Content {
         refusal(StatusCode::INTERNAL_SERVER_ERROR, "the image cannot be read; the log says why")
     }
 
-    /// The answer with what was selected.
+    /// Returns the answer with the selected bytes.
     fn selected(
         &self,
         selection: Selection,
@@ -243,7 +244,7 @@ impl Content {
                 (self.head.with_range(fields), body_of(range.bounds())?)
             }
             Selection::Several(ranges) => {
-                let Parts { pieces, media_type } = Parts::new(&ranges, self.media_type, len);
+                let Multipart { pieces, media_type } = Multipart::new(&ranges, self.media_type, len);
                 let body = PlanBody::of_pieces(self.parts(), pieces, mode)?;
                 (self.head.with_parts(media_type, body.left()), AnswerBody::Plan(body))
             }
@@ -259,7 +260,7 @@ impl Content {
     }
 }
 
-/// Returns an answer. The connection learns from its extensions which base image the bytes belong to.
+/// Returns an answer. Its extensions tell the connection which base image the bytes belong to.
 fn response((status, fields): StatusAndFields, body: AnswerBody) -> Response<AnswerBody> {
     let base_file = body.base_file();
     let mut response = Response::new(body);
@@ -271,7 +272,7 @@ fn response((status, fields): StatusAndFields, body: AnswerBody) -> Response<Ans
     response
 }
 
-/// An answer without bytes of the representation, which says why.
+/// Returns an error answer with a reason.
 fn refusal(status: StatusCode, reason: impl Into<String>) -> Response<AnswerBody> {
     ApiError::at_gate(status, reason).into_response().map(AnswerBody::Error)
 }

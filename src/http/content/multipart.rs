@@ -1,4 +1,4 @@
-//! Several ranges in one answer: `multipart/byteranges` (RFC 9110, 14.6).
+//! Answers with several ranges: `multipart/byteranges` (RFC 9110, 14.6).
 
 use axum::body::Bytes;
 use axum::http::HeaderValue;
@@ -7,18 +7,18 @@ use uuid::Uuid;
 use super::body::Piece;
 use super::range::ByteRange;
 
-/// An answer of several parts.
-pub(super) struct Parts {
-    /// What to send, one behind the other.
+/// The body and media type of a multipart answer.
+pub(super) struct Multipart {
+    /// The body.
     pub(super) pieces: Vec<Piece>,
-    /// The media type, with the boundary in it.
+    /// The value of `Content-Type`, with the boundary.
     pub(super) media_type: Option<HeaderValue>,
 }
 
-impl Parts {
-    /// Parts for ranges of a representation of this type and length.
+impl Multipart {
+    /// Lays out the parts for ranges of a representation of this media type and length.
     pub(super) fn new(ranges: &[ByteRange], media_type: &str, len: u64) -> Self {
-        // Nobody who makes an image can know it, so that no image has it in it.
+        // A random boundary cannot be predicted, so no image contains it.
         let boundary = Uuid::new_v4().simple().to_string();
         let mut pieces = Vec::with_capacity(ranges.len() * 2 + 1);
         let mut end_of_last = "";
@@ -43,10 +43,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_part_says_what_it_is() {
+    fn parts_have_media_type_and_content_range() {
         let selection = RangeRequest::parse("bytes=5-6,0-0").unwrap().select(10);
         let Selection::Several(ranges) = selection else { panic!("{selection:?}") };
-        let parts = Parts::new(&ranges, "text/plain", 10);
+        let parts = Multipart::new(&ranges, "text/plain", 10);
         let media_type = parts.media_type.unwrap();
         let boundary = media_type.to_str().unwrap().strip_prefix("multipart/byteranges; boundary=").unwrap();
         assert_eq!(boundary.len(), 32);

@@ -1,70 +1,71 @@
-//! Which bytes a `Range` header asks for (RFC 9110, 14.1 and 14.2), and which of them there are.
+//! The `Range` header (RFC 9110, 14.1 and 14.2).
 //!
-//! [`RangeRequest`] is what was asked; it says nothing about any representation. [`Selection`] is what that means for one
-//! of a certain length.
+//! A [`RangeRequest`] is the parsed header, independent of any representation. A [`Selection`] is its meaning for a
+//! representation of a given length.
 
 use std::cmp::Ordering;
 use std::fmt;
 
 use axum::http::{HeaderMap, header};
 
-/// The most ranges that are answered one by one. Who asks for more gets everything: a part costs some hundred bytes of
-/// memory, and some disk accesses where the base is not in memory.
+/// The maximum number of ranges that are answered one by one. A request for more gets all bytes: each part costs a few
+/// hundred bytes of memory, and some disk accesses if the base image is not in memory.
 pub const MAX_RANGES: usize = 64;
 
-/// What comes before ranges of bytes.
+/// The range unit.
 const UNIT: &[u8] = b"bytes=";
 
-/// What a client asks for: ranges of bytes, in its order.
+/// The byte ranges that a client asks for, in its order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RangeRequest(Vec<RangeSpec>);
 
-/// One of them.
+/// One range of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RangeSpec {
     /// From the first byte to the last one, both included.
     Between(u64, u64),
-    /// From this byte on.
+    /// From this byte to the end.
     From(u64),
-    /// The last so many bytes.
+    /// The last bytes: this many.
     Last(u64),
 }
 
-/// Bytes of a representation: never empty, and always inside.
+/// A range of bytes of a representation: never empty, never past its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ByteRange {
     first: u64,
     last: u64,
 }
 
-/// What a request for ranges selects of a representation.
+/// The bytes that a range request selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
-    /// All of it.
+    /// All bytes.
     Whole,
     /// One range.
     One(ByteRange),
-    /// Several, in the order in which they were asked for.
+    /// Several ranges, in the requested order.
     Several(Vec<ByteRange>),
-    /// Nothing that was asked for exists.
+    /// No requested range is within the representation.
     Unsatisfiable,
 }
 
 impl RangeRequest {
-    /// What a request asks for; `None` where that is everything. As the standard wants it, a header that cannot be
-    /// understood is as good as none, and so is one of other units.
+    /// Parses the `Range` header of a request. Returns `None` if the request asks for all bytes. As the RFC requires,
+    /// an invalid header and an unknown range unit are ignored.
     #[must_use]
     pub fn of(headers: &HeaderMap) -> Option<Self> {
         let mut values = headers.get_all(header::RANGE).iter();
         let value = values.next()?;
-        // Two headers are one with a comma in between, and the unit of the second one is no range.
+        // Two headers mean one value with a comma between them (RFC 9110, 5.3). The unit of the second one is not a
+        // valid range.
         if values.next().is_some() {
             return None;
         }
         Self::parse(value)
     }
 
-    /// Reads the value of a header. More than [`MAX_RANGES`] are as good as none.
+    /// Parses the value of the header. Returns `None` if it is invalid or has more than [`MAX_RANGES`] ranges.
     #[must_use]
     pub fn parse(value: impl AsRef<[u8]>) -> Option<Self> {
         let (unit, set) = value.as_ref().split_at_checked(UNIT.len())?;
@@ -85,13 +86,14 @@ impl RangeRequest {
         (!specs.is_empty()).then_some(Self(specs))
     }
 
-    /// What this means for a representation of `len` bytes.
+    /// Selects bytes of a representation of `len` bytes.
     ///
-    /// Ranges that do not exist are left out where others do. Where the rest has more bytes than the whole, the whole is
-    /// selected: nobody needs a byte twice, and who asks for all of them a thousand times wants to hurt.
+    /// Ranges past the end are dropped if any other range is satisfiable. If the remaining ranges add up to more than
+    /// `len` bytes, all bytes are selected: no client needs a byte twice, and a client that asks for all bytes a
+    /// thousand times is an attacker.
     #[must_use]
     pub fn select(&self, len: u64) -> Selection {
-        // An empty representation has no byte that a range could begin with; its end is asked for all the same.
+        // An empty representation has no first byte, but a suffix range is satisfiable by all of it (RFC 9110, 14.1.2).
         if len == 0 && self.0.iter().any(|spec| matches!(spec, RangeSpec::Last(1..))) {
             return Selection::Whole;
         }
@@ -103,7 +105,7 @@ impl RangeRequest {
         match ranges.as_slice() {
             [] => Selection::Unsatisfiable,
             _ if bytes > len => Selection::Whole,
-            // What is one range is not sent in parts (RFC 9110, 15.3.7.2).
+            // A single remaining range is not sent as multipart (RFC 9110, 15.3.7.2).
             [range] => Selection::One(*range),
             _ => Selection::Several(ranges),
         }
@@ -111,7 +113,7 @@ impl RangeRequest {
 }
 
 impl RangeSpec {
-    /// Reads `first-`, `first-last` or `-length`, with no blanks in it.
+    /// Parses `first-`, `first-last` or `-length`, without blanks.
     fn parse(text: &[u8]) -> Option<Self> {
         let dash = text.iter().position(|byte| *byte == b'-')?;
         let (before, after) = (text.get(..dash)?, text.get(dash + 1..)?);
@@ -121,7 +123,7 @@ impl RangeSpec {
             (true, false) => Some(Self::Last(last)),
             (false, true) => Some(Self::From(first)),
             (false, false) => {
-                // Past the end of everything, one may be before the other all the same.
+                // Both numbers may have saturated; the order of their digits still decides.
                 let are_in_order = match (first, last) {
                     (u64::MAX, u64::MAX) => order(before, after) != Ordering::Greater,
                     (first, last) => first <= last,
@@ -131,7 +133,7 @@ impl RangeSpec {
         }
     }
 
-    /// What this is of a representation of `len` bytes; `None` where nothing.
+    /// Selects bytes of a representation of `len` bytes. Returns `None` if none are selected.
     fn select(self, len: u64) -> Option<ByteRange> {
         let end = len.checked_sub(1)?;
         let (first, last) = match self {
@@ -144,8 +146,8 @@ impl RangeSpec {
     }
 }
 
-/// The number that digits stand for; `None` where something else is among them. What does not fit is past the end of
-/// everything, as is the number given for it.
+/// Parses decimal digits; an empty string is 0. Returns `None` if any other character is present. A number that is too
+/// big saturates: no representation is that long.
 fn number(digits: &[u8]) -> Option<u64> {
     digits.iter().try_fold(0_u64, |number, byte| {
         let digit = byte.checked_sub(b'0').filter(|digit| *digit <= 9)?;
@@ -153,7 +155,7 @@ fn number(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// Compares two numbers of any length.
+/// Compares two decimal numbers of any length.
 fn order(a: &[u8], b: &[u8]) -> Ordering {
     let [a, b] = [a, b].map(|digits| {
         let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
@@ -163,26 +165,26 @@ fn order(a: &[u8], b: &[u8]) -> Ordering {
 }
 
 impl ByteRange {
-    /// The first byte.
+    /// Returns the position of the first byte.
     #[must_use]
     pub fn first(self) -> u64 {
         self.first
     }
 
-    /// The last byte, which is one of them.
+    /// Returns the position of the last byte, inclusive.
     #[must_use]
     pub fn last(self) -> u64 {
         self.last
     }
 
-    /// The number of bytes: at least one.
+    /// Returns the number of bytes: at least one.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
     pub fn len(self) -> u64 {
         self.last - self.first + 1
     }
 
-    /// The same with the end as the first byte behind it.
+    /// Returns the range with an exclusive end.
     #[must_use]
     pub fn bounds(self) -> std::ops::Range<u64> {
         self.first..self.last + 1
@@ -215,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_selected() {
+    fn satisfiable_ranges_are_selected_in_order() {
         for (value, expected) in [
             ("bytes=0-0", vec![(0, 0)]),
             ("bytes=0-499", vec![(0, 499)]),
@@ -241,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_is_not_there() {
+    fn rejects_invalid_range_headers() {
         for value in [
             "",
             "bytes",
@@ -273,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_exist_is_unsatisfiable() {
+    fn ranges_past_the_end_are_unsatisfiable() {
         for value in
             ["bytes=1000-", "bytes=1000-1000", "bytes=-0", "bytes=1000-,-0", "bytes=99999999999999999999-"]
         {
@@ -288,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn too_much_is_everything() {
+    fn too_many_ranges_or_bytes_select_everything() {
         assert_eq!(select("bytes=0-,0-0", 1000), Selection::Whole);
         assert_eq!(select("bytes=0-599,400-999", 1000), Selection::Whole);
         assert_eq!(ranges(select("bytes=500-999,0-499", 1000)).len(), 2);
@@ -298,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn several_headers_are_none() {
+    fn repeated_range_header_is_ignored() {
         let mut headers = HeaderMap::new();
         assert_eq!(RangeRequest::of(&headers), None);
         headers.append(header::RANGE, "bytes=0-1".parse().unwrap());
@@ -307,7 +309,7 @@ mod tests {
         assert_eq!(RangeRequest::of(&headers), None);
     }
 
-    /// A range as the standard explains it, byte by byte.
+    /// A range by the definition of the RFC, byte by byte.
     fn naive(spec: RangeSpec, len: u64) -> Vec<u64> {
         (0..len)
             .filter(|byte| match spec {
@@ -337,7 +339,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read(value in "(bytes=)?[-0-9, x]{0,40}", len in any::<u64>()) {
+        fn parser_accepts_any_text_without_panic(value in "(bytes=)?[-0-9, x]{0,40}", len in any::<u64>()) {
             if let Some(request) = RangeRequest::parse(&value) {
                 match request.select(len) {
                     Selection::One(range) => prop_assert!(range.first() <= range.last() && range.last() < len),
@@ -350,13 +352,13 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read(specs in specs()) {
+        fn formatted_ranges_parse_back(specs in specs()) {
             let value = format!("bytes={}", specs.iter().map(written).collect::<Vec<_>>().join(", "));
             prop_assert_eq!(RangeRequest::parse(&value), Some(RangeRequest(specs)));
         }
 
         #[test]
-        fn selections_are_those_of_the_standard(specs in specs(), len in 0..50_u64) {
+        fn selection_matches_the_rfc_definition(specs in specs(), len in 0..50_u64) {
             let naive: Vec<Vec<u64>> =
                 specs.iter().map(|spec| naive(*spec, len)).filter(|bytes| !bytes.is_empty()).collect();
             let asked = naive.iter().flatten().count() as u64;

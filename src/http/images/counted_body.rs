@@ -14,13 +14,13 @@ use crate::http::content::AnswerBody;
 use crate::http::metrics::Meter;
 use crate::http::zerocopy::BaseFile;
 
-/// Counts an answer, and its bytes as they go.
+/// Counts an answer, and its bytes when the connection takes them.
 pub(super) fn count(response: Response<AnswerBody>, trace: Option<Transfer>, meter: Meter) -> Response<Body> {
     meter.answered(&response);
     response.map(|body| match body {
         AnswerBody::Plan(_) => Body::new(CountedBody { body, trace, meter }),
         AnswerBody::Error(body) => body,
-        AnswerBody::Empty | AnswerBody::Untold => Body::new(body),
+        AnswerBody::Empty | AnswerBody::EmptyWithoutLength => Body::new(body),
     })
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct CountedBody {
 }
 
 impl CountedBody {
-    /// Counts an answer with one range, and its bytes as they go.
+    /// Counts an answer with one range, and its bytes when the connection takes them.
     pub(super) fn of_range(body: AnswerBody, trace: Option<Transfer>, meter: Meter) -> Self {
         meter.answered_range();
         Self { body, trace, meter }
