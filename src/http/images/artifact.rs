@@ -1,30 +1,30 @@
-//! What a URL of an image means.
+//! The artifacts and boot files that URLs select.
 
 use ignition::discovery::ImageType as DiscoveryImage;
 
 use crate::images::{CpuArchitecture, ImageType};
 use crate::inventory::id::InfraEnvId;
 
-/// The name of the iPXE script of an infra-env, in our own URLs.
+/// The name of the iPXE script in the URLs under `/i`.
 pub(super) const SCRIPT: &str = "script.ipxe";
 
-/// An image of an infra-env, or a part of one.
+/// A file that is made for an infra-env.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Artifact {
-    /// The ISO with everything in it.
+    /// The full ISO.
     FullIso,
-    /// The ISO that fetches its root file system.
+    /// The minimal ISO, which fetches its root file system over the network.
     MinimalIso,
-    /// The ISO with everything in it that an installation without network needs. It has a live image of its own.
+    /// The ISO for an installation without network. It is made from a separate base image.
     DisconnectedIso,
-    /// The initrd of a machine that boots over the network.
+    /// The initrd for hosts that boot over the network.
     Initrd,
-    /// On s390x: where that initrd goes, and how long it is.
+    /// On s390x: the load address and the size of that initrd.
     InitrdAddrsize,
 }
 
 impl Artifact {
-    /// All that a live image of an architecture gives.
+    /// Returns the artifacts that are available for an architecture.
     pub fn all(architecture: CpuArchitecture) -> impl Iterator<Item = Self> {
         let is_z = architecture == CpuArchitecture::S390x;
         [Self::FullIso, Self::MinimalIso, Self::Initrd]
@@ -32,14 +32,14 @@ impl Artifact {
             .chain(is_z.then_some(Self::InitrdAddrsize))
     }
 
-    /// The ISO of a file name, as it stands at the end of a short URL of the assisted image service.
+    /// Returns the ISO with a file name at the end of a short URL of the Assisted Image Service.
     #[must_use]
     pub fn of_iso(name: &str) -> Option<Self> {
         let isos = [Self::FullIso, Self::MinimalIso, Self::DisconnectedIso];
         isos.into_iter().find(|artifact| artifact.name() == name)
     }
 
-    /// The image of a name, as it stands at the end of our own URLs.
+    /// Returns the artifact with a name at the end of a URL under `/i`.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         [Self::FullIso, Self::MinimalIso, Self::Initrd, Self::InitrdAddrsize]
@@ -47,7 +47,7 @@ impl Artifact {
             .find(|artifact| artifact.name() == name)
     }
 
-    /// Its name in our own URLs.
+    /// Returns its name in the URLs under `/i`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -59,7 +59,7 @@ impl Artifact {
         }
     }
 
-    /// The image of a type, as it stands in the query of a long URL.
+    /// Returns the ISO with a type in the query of a long URL.
     #[must_use]
     pub fn of_type(name: &str) -> Option<Self> {
         match name {
@@ -70,7 +70,8 @@ impl Artifact {
         }
     }
 
-    /// What kind of config goes into it. What boots over the network has that of its infra-env, as it always had.
+    /// Returns the kind of discovery config. `None` for network boot: like the Assisted Service, it uses the config of
+    /// the infra-env.
     #[must_use]
     pub fn config(self) -> Option<DiscoveryImage> {
         match self {
@@ -80,19 +81,19 @@ impl Artifact {
         }
     }
 
-    /// Whether it is an ISO image.
+    /// Reports whether it is an ISO image.
     #[must_use]
     pub fn is_iso(self) -> bool {
         matches!(self, Self::FullIso | Self::MinimalIso | Self::DisconnectedIso)
     }
 
-    /// The type of the live images that it is made on.
+    /// Returns the type of its base images.
     #[must_use]
     pub fn live_image(self) -> ImageType {
         if self == Self::DisconnectedIso { ImageType::Disconnected } else { ImageType::Full }
     }
 
-    /// The name to save it under.
+    /// Returns the name to save it under.
     #[must_use]
     pub fn file_name(self, infra_env: InfraEnvId, architecture: CpuArchitecture) -> String {
         match self {
@@ -103,38 +104,38 @@ impl Artifact {
         }
     }
 
-    /// Its media type.
+    /// Returns its media type.
     #[must_use]
     pub fn media_type(self) -> &'static str {
         if self.is_iso() { "application/x-iso9660-image" } else { "application/octet-stream" }
     }
 }
 
-/// A file of a live image that is the same for all infra-envs.
+/// A file of a base image that is the same for all infra-envs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BootFile {
     /// The kernel.
     Kernel,
     /// The root file system.
     Rootfs,
-    /// On s390x: what the firmware loads where.
+    /// On s390x: the list of files and addresses that the firmware loads.
     LoadList,
 }
 
 impl BootFile {
-    /// All that a live image of an architecture gives.
+    /// Returns the files that are available for an architecture.
     pub fn all(architecture: CpuArchitecture) -> impl Iterator<Item = Self> {
         let is_z = architecture == CpuArchitecture::S390x;
         [Self::Kernel, Self::Rootfs].into_iter().chain(is_z.then_some(Self::LoadList))
     }
 
-    /// The file of a name, as it stands in a URL.
+    /// Returns the file with a name in a URL.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         [Self::Kernel, Self::Rootfs, Self::LoadList].into_iter().find(|file| file.name() == name)
     }
 
-    /// Its name in URLs.
+    /// Returns its name in URLs.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -144,7 +145,7 @@ impl BootFile {
         }
     }
 
-    /// The name to save it under.
+    /// Returns the name to save it under.
     #[must_use]
     pub fn file_name(self) -> &'static str {
         match self {

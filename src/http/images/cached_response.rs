@@ -1,4 +1,4 @@
-//! Answers to requests whose URL was answered a moment ago, without routes, inventory or planning.
+//! Answers from the recent answers, without routes, inventory or planning.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
@@ -17,8 +17,8 @@ use crate::http::content::{AnswerBody, Content, Date};
 use crate::http::metrics::Meter;
 
 impl ImageServer {
-    /// Returns the answer to a request if the same URL was answered a moment ago. Requests with credentials or an origin in a header are
-    /// checked each time.
+    /// Returns the answer to a request if the same URL was answered recently. Requests with credentials or an `Origin`
+    /// header are never answered from here.
     pub(crate) fn cached_response<B>(
         &self,
         request: &Request<B>,
@@ -32,7 +32,7 @@ impl ImageServer {
         let url = request.uri().path_and_query()?;
         self.with_recent((url.as_str(), requester), now, |answered, content| {
             let response = content.answer(requester.mode, (request.method(), headers, request.version()));
-            // The routes have a better answer for a base image that was changed.
+            // The routes answer better for a base image that was changed.
             if response.status() == StatusCode::INTERNAL_SERVER_ERROR {
                 return None;
             }
@@ -41,8 +41,8 @@ impl ImageServer {
         })?
     }
 
-    /// Returns the body for a request that has only a URL and a `Range`, if that is one range and the same URL was answered a moment ago.
-    /// Writes the head into `head`.
+    /// Returns the body for a request that has only a URL and a `Range` header, if it asks for one range and the same
+    /// URL was answered recently. Appends the head to `head`.
     pub(in crate::http) fn cached_range(
         &self,
         (url, range): (&str, &[u8]),
@@ -57,7 +57,7 @@ impl ImageServer {
         })?
     }
 
-    /// Calls `use_it` with the answer that a URL had a moment ago.
+    /// Calls `use_it` with the recent answer for a URL.
     fn with_recent<T>(
         &self,
         (url, requester): (&str, &Requester),
@@ -69,7 +69,7 @@ impl ImageServer {
                 && (answered.client, answered.mode) == (requester.client, requester.mode)
                 && self.is_still_valid(answered, now)
         };
-        // All connections share the table. The last answer of this one needs no look into it.
+        // All connections share the table. The last answer of this connection needs no lookup.
         let mut last = requester.last.lock().unwrap_or_else(PoisonError::into_inner);
         if !last.as_ref().is_some_and(is_same) {
             *last = self.0.recent.find(url, requester.client).filter(is_same);
@@ -79,14 +79,14 @@ impl ImageServer {
         Some(use_it(answered, &planned.content))
     }
 
-    /// Reports whether an answer is recent, and the infra-env unchanged.
+    /// Reports whether an answer is recent and its infra-env unchanged.
     fn is_still_valid(&self, answered: &RecentAnswer, now: Instant) -> bool {
         let is_fresh = now.saturating_duration_since(answered.at) < FRESH;
         let is_current = |current: &Current| self.0.inputs.is_current(current);
         is_fresh && answered.current.as_ref().is_none_or(is_current)
     }
 
-    /// Remembers an answer.
+    /// Adds an answer to the recent answers, unless the request had credentials or an `Origin` header.
     pub(super) fn remember(
         &self,
         asked: &ImageRequest,
@@ -111,7 +111,7 @@ impl ImageServer {
     }
 }
 
-/// Reports whether a request has a header with credentials or an origin.
+/// Reports whether a request has credentials in a header, or an `Origin` header.
 fn has_credentials(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| [header::AUTHORIZATION, header::ORIGIN].contains(name))
 }

@@ -14,12 +14,12 @@ use crate::inventory::Inventory;
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::infra_env::IpxeScript;
 
-/// Inputs from the inventory of this process.
+/// Image inputs from the inventory of this process.
 #[derive(Clone, Debug)]
 pub struct Embedded(Inventory);
 
 impl Embedded {
-    /// Inputs from an inventory.
+    /// Creates image inputs from an inventory.
     #[must_use]
     pub fn new(inventory: Inventory) -> Self {
         Self(inventory)
@@ -48,7 +48,7 @@ impl ImageInputs for Embedded {
         let record = self.0.served_infra_env(id, url_token, user_token).await?;
         let created_at = record.created_at.0.unwrap_or_default().timestamp_micros();
         Ok(Current {
-            // One that was deleted and made again under its id begins with the same generation.
+            // An infra-env that was deleted and created again with the same id restarts at the same generation.
             revision: format!("{created_at}-{}", record.image_generation).into(),
             changed_at: record.image_changed_at.0.unwrap_or_default(),
             seen,
@@ -86,7 +86,7 @@ impl ImageInputs for Embedded {
     }
 }
 
-/// What another inventory said of an infra-env means nothing to this one.
+/// Returns the error for a snapshot of another inventory.
 fn foreign() -> ApiError {
     ApiError::internal("the infra-env is of another inventory")
 }

@@ -1,4 +1,4 @@
-//! The seam to the inventory: what an image is made of, and who may have it.
+//! The interface to the inventory: the inputs of an image, and access to it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,57 +15,58 @@ use crate::inventory::Secret;
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::infra_env::InfraEnvRecord;
 
-/// What a caller shows to have an image.
+/// The credentials of a request for an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Access {
-    /// Nothing.
+    /// No credentials.
     #[default]
     Nothing,
-    /// A token of the service, in the path or in the query.
+    /// An `api_key` token of the service, in the path or in the query.
     ApiKey(Secret),
-    /// A token for one image.
+    /// A token for the images of one infra-env.
     ImageToken(Secret),
-    /// What a person shows.
+    /// A user's `Authorization` header.
     Authorization(Secret),
 }
 
-/// An infra-env as it is now.
+/// A snapshot of an infra-env.
 #[derive(Clone, Debug)]
 pub struct Current {
-    /// Two that are equal stand for the same image, byte for byte, on the same base.
+    /// Equal revisions mean the same image, byte for byte, on the same base image.
     pub revision: Arc<str>,
-    /// When the image changed last.
+    /// The time of the last change of the image.
     pub changed_at: DateTime<Utc>,
-    /// What [`is_current`](ImageInputs::is_current) tells from: of how many changes the inventory knew.
+    /// The change counter of the inventory before the snapshot was taken. [`is_current`](ImageInputs::is_current)
+    /// compares it.
     pub seen: u64,
-    /// The version of its live image and the processor, where they came with the rest.
+    /// The version and CPU architecture of its base image, if the snapshot has them.
     pub live_image: Option<(String, CpuArchitecture)>,
-    /// What it is made from.
+    /// The source of the inputs.
     pub origin: Origin,
 }
 
-/// Where the inputs of an image come from.
+/// The source of the inputs of an image.
 #[derive(Clone, Debug)]
 pub enum Origin {
-    /// The inventory here.
+    /// A record of the inventory of this process.
     Record(Arc<InfraEnvRecord>),
-    /// Another service, which has rendered them.
+    /// Inputs that another service has rendered.
     Rendered(Arc<RenderedConfig>),
 }
 
-/// What knows of infra-envs: the inventory here, or another service.
+/// A source of infra-envs: the inventory of this process, or another service.
 #[async_trait]
 pub trait ImageInputs: fmt::Debug + Send + Sync {
-    /// An infra-env as it is now, for a caller who may have its images. This is asked for every request, so it has to be
-    /// cheap for what was asked for before.
+    /// Returns the current state of an infra-env if the caller has access to its images. Every request calls this, so
+    /// it must be cheap for repeated calls.
     async fn current(&self, id: InfraEnvId, artifact: Artifact, access: &Access)
     -> Result<Current, ApiError>;
 
-    /// Whether what was said of an infra-env a moment ago is still so, as far as that is known without asking anybody.
+    /// Reports whether a snapshot is known to be still current, without asking another service.
     fn is_current(&self, current: &Current) -> bool;
 
-    /// What goes into an image; with an address, only the network of the machine that has it. This is asked once for each
-    /// revision.
+    /// Returns the inputs of an image: with a MAC address, only the network config of the host that has it. Called once
+    /// for each revision.
     async fn rendered(
         &self,
         current: &Current,
@@ -73,13 +74,14 @@ pub trait ImageInputs: fmt::Debug + Send + Sync {
         machine: Option<MacAddr>,
     ) -> Result<RenderedConfig, ApiError>;
 
-    /// The live image of an infra-env: its version, and the processor. This is asked where they did not come with the rest.
+    /// Returns the version and CPU architecture of an infra-env's base image. Called if the snapshot does not have
+    /// them.
     async fn live_image(
         &self,
         id: InfraEnvId,
         access: &Access,
     ) -> Result<(String, CpuArchitecture), ApiError>;
 
-    /// The script with which iPXE boots a machine, for a caller who may have the images.
+    /// Returns the iPXE script of an infra-env if the caller has access to its images.
     async fn ipxe_script(&self, id: InfraEnvId, access: &Access) -> Result<String, ApiError>;
 }

@@ -1,4 +1,4 @@
-//! All that there is of an infra-env, with sizes and entity tags.
+//! The list of files of an infra-env, with sizes and entity tags.
 
 use serde::Serialize;
 
@@ -10,22 +10,23 @@ use crate::api_error::ApiError;
 use crate::images::{CpuArchitecture, ImageType};
 use crate::inventory::id::InfraEnvId;
 
-/// What is served of an infra-env.
+/// The files of an infra-env.
 #[derive(Debug, Serialize)]
 pub(super) struct Listing {
     infra_env_id: InfraEnvId,
     openshift_version: String,
-    /// The live image that all of it is made of.
+    /// The version of the base image.
     version: String,
     cpu_architecture: CpuArchitecture,
-    /// Whether that is there. If not, sizes and entity tags are not known yet; asking for a file waits for it.
+    /// Whether the base image is available. If not, sizes and entity tags are unknown, and a request for a file waits
+    /// for the base image.
     ready: bool,
     files: Vec<Listed>,
     script_url: String,
     boot_trace_url: String,
 }
 
-/// A file.
+/// A file of an infra-env.
 #[derive(Debug, Serialize)]
 struct Listed {
     name: &'static str,
@@ -35,13 +36,14 @@ struct Listed {
     size: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     etag: Option<String>,
-    /// Why this live image gives none.
+    /// The reason why this base image does not provide the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
 impl ImageServer {
-    /// Lists what is served of an infra-env to whom `who` names it.
+    /// Lists the files of an infra-env. `who` is the id or token in the URL of the request, and is used in the listed
+    /// URLs.
     pub(super) async fn listing(
         &self,
         id: InfraEnvId,
@@ -79,7 +81,7 @@ impl ImageServer {
     }
 }
 
-/// The URLs of an infra-env as its caller may use them.
+/// The URLs of an infra-env, with the credentials of the caller.
 struct Urls {
     prefix: String,
     query: String,

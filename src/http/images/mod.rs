@@ -1,9 +1,9 @@
-//! Images over HTTP: which one a URL means, what goes into it, and the plan that is kept for the next range.
+//! Images over HTTP: URLs, inputs, and cached plans.
 //!
-//! A request for an image takes four steps. [`Artifact`] says what the URL means. [`ImageInputs`] says whether the caller may have it, and
-//! in which revision it is now. [`Plans`] has the plan of that revision, or makes it once. The rest is HTTP, which
-//! [`Content`](crate::http::content::Content) does. The answer is remembered for half a second: a machine reads its image in thousands of
-//! ranges under one URL.
+//! A request for an image takes four steps. An [`Artifact`] identifies the file that the URL selects. [`ImageInputs`]
+//! checks the access of the caller and returns the current revision. [`Plans`] returns the plan of that revision, and
+//! makes it once. [`Content`](crate::http::content::Content) does the HTTP part. The answer is kept for half a second:
+//! a host reads its image in thousands of ranges under one URL.
 
 mod artifact;
 mod cached_response;

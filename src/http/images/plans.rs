@@ -1,4 +1,4 @@
-//! The plans of images that were asked for lately.
+//! A cache of the plans of recently requested images.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -12,7 +12,7 @@ use crate::api_error::ApiError;
 use crate::http::content::Content;
 use crate::inventory::id::InfraEnvId;
 
-/// What names a plan: what it is, of which infra-env in which revision, and the digest of the base.
+/// The key of a plan: the file, the infra-env with its revision, and the digest of the base image.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PlanKey {
     pub(super) what: What,
@@ -20,17 +20,17 @@ pub(super) struct PlanKey {
     pub(super) base: Digest,
 }
 
-/// What a plan is.
+/// The file that a plan describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum What {
-    /// An image of an infra-env, for all of its machines or for one.
+    /// An artifact of an infra-env, for all of its hosts or for one.
     Image(Artifact, Option<MacAddr>),
-    /// A file of the base.
+    /// A file of the base image.
     File(BootFile),
 }
 
 impl What {
-    /// Its name in our own URLs.
+    /// Returns its name in the URLs under `/i`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -39,7 +39,7 @@ impl What {
         }
     }
 
-    /// The machine that it is for alone.
+    /// Returns the MAC address of the host, if the file is for one host only.
     pub(super) fn machine(self) -> Option<MacAddr> {
         match self {
             Self::Image(_, machine) => machine,
@@ -48,29 +48,30 @@ impl What {
     }
 }
 
-/// A plan as it is served.
+/// A plan, ready to be served.
 #[derive(Debug)]
 pub(super) struct Planned {
     pub(super) what: What,
     pub(super) base: Arc<BaseImage>,
     pub(super) content: Content,
-    /// How many bytes of memory are kept for it alone.
+    /// The number of bytes in memory that no other plan shares.
     pub(super) own_bytes: usize,
-    /// The digest of all bytes, once somebody asked for it.
+    /// The digest of all bytes, once it was requested.
     pub(super) sha256: OnceCell<Digest>,
 }
 
-/// Plans by what they are made of. The ones that were not used for the longest time go when there is no more room.
+/// Plans by key. If the cache is full, the least recently used plans are dropped.
 #[derive(Debug)]
 pub struct Plans {
-    known: Mutex<Known>,
+    cache: Mutex<PlanCache>,
     most_bytes: usize,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct PlanCache {
     entries: HashMap<PlanKey, Entry>,
-    /// What plans refer to. A live image that is opened again, as it was coming or was broken, is another one.
+    /// The base images of the plans. A base image that is opened again, after its download or because it was broken, is
+    /// another object, and its old plans are dropped.
     bases: HashMap<Digest, Weak<BaseImage>>,
     bytes: usize,
     clock: u64,
@@ -85,49 +86,49 @@ struct Entry {
 
 impl Default for Plans {
     fn default() -> Self {
-        /// Room for hundreds of images with usual configs.
+        /// Enough for hundreds of images with typical configs.
         const ROOM: usize = 16 << 20;
         Self::with_room(ROOM)
     }
 }
 
 impl Plans {
-    /// Plans of which so many bytes are kept.
+    /// Creates a cache that keeps up to `most_bytes` bytes of plans.
     #[must_use]
     pub fn with_room(most_bytes: usize) -> Self {
-        Self { known: Mutex::default(), most_bytes }
+        Self { cache: Mutex::default(), most_bytes }
     }
 
-    /// The plan of a key on a base; who asks first makes it, and others wait for that.
+    /// Returns the plan for a key. The first caller makes it, and concurrent callers wait for the result.
     pub(super) async fn get(
         &self,
         (key, base): (PlanKey, &Arc<BaseImage>),
         make: impl AsyncFnOnce() -> Result<Planned, ApiError>,
     ) -> Result<Arc<Planned>, ApiError> {
-        let cell = self.with(|known| known.cell(&key, base));
+        let cell = self.with(|cache| cache.cell(&key, base));
         if let Some(planned) = cell.get() {
             return Ok(Arc::clone(planned));
         }
         let planned = cell.get_or_try_init(async || make().await.map(Arc::new)).await;
         match planned {
             Ok(planned) => {
-                self.with(|known| known.weigh(&key, planned.own_bytes, self.most_bytes));
+                self.with(|cache| cache.weigh(&key, planned.own_bytes, self.most_bytes));
                 Ok(Arc::clone(planned))
             }
             Err(refusal) => {
-                self.with(|known| known.forget(&key));
+                self.with(|cache| cache.forget(&key));
                 Err(refusal)
             }
         }
     }
 
-    fn with<T>(&self, use_it: impl FnOnce(&mut Known) -> T) -> T {
-        // Whoever panicked over the map left it whole: each entry can be made again.
-        use_it(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, use_it: impl FnOnce(&mut PlanCache) -> T) -> T {
+        // A panic leaves the map valid, because each entry can be made again.
+        use_it(&mut self.cache.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Known {
+impl PlanCache {
     fn cell(&mut self, key: &PlanKey, base: &Arc<BaseImage>) -> Arc<OnceCell<Arc<Planned>>> {
         let base = Arc::downgrade(base);
         if self.bases.get(&key.base).is_none_or(|known| !known.ptr_eq(&base)) {
@@ -153,7 +154,7 @@ impl Known {
         }
     }
 
-    /// Notes how much room a plan takes, and makes room for it.
+    /// Records the size of a plan, and drops the least recently used plans if the cache is too big.
     fn weigh(&mut self, key: &PlanKey, bytes: usize, most_bytes: usize) {
         if let Some(entry) = self.entries.get_mut(key)
             && entry.bytes == 0

@@ -1,5 +1,5 @@
-//! Answers of the last moments. A machine reads its image in thousands of ranges under one URL; all but the first in half a second are
-//! answered with a look into this table.
+//! Recent answers. A host reads its image in thousands of ranges under one URL. All but the first request in half a
+//! second are answered from this table.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -16,12 +16,12 @@ use crate::http::metrics::Meter;
 use crate::http::zerocopy::BodyMode;
 use crate::recent::Recent;
 
-/// The least number of answers that are remembered.
+/// The minimum number of answers that are kept.
 const MOST_KNOWN: usize = 1024;
-/// How long an answer is used again without asking the inventory. It is asked sooner if it reports a change.
+/// How long an answer is reused without asking the inventory. If the inventory reports a change, it is asked sooner.
 pub(super) const FRESH: Duration = Duration::from_millis(500);
 
-/// The answers of the last moments, by URL and client.
+/// The recent answers, by URL and client.
 #[derive(Debug)]
 pub(super) struct RecentAnswers {
     table: Mutex<Recent<u64, Arc<RecentAnswer>>>,
@@ -43,7 +43,7 @@ pub(super) struct RecentAnswer {
     pub(super) meter: Meter,
 }
 
-/// The client of a connection, with its last answer: mostly it asks for another range of the same image.
+/// The client of a connection, with its last answer: usually its next request is for another range of the same image.
 #[derive(Debug)]
 pub(crate) struct Requester {
     pub(super) client: Client,
@@ -52,7 +52,7 @@ pub(crate) struct Requester {
 }
 
 impl Requester {
-    /// Returns a client that has not asked for anything yet.
+    /// Returns a client without a last answer.
     pub(crate) fn new(client: Client, mode: BodyMode) -> Self {
         Self { client, mode, last: Mutex::new(None) }
     }
@@ -73,7 +73,7 @@ impl Default for RecentAnswers {
 
 impl RecentAnswers {
     fn with<T>(&self, use_it: impl FnOnce(&mut Recent<u64, Arc<RecentAnswer>>) -> T) -> T {
-        // A panic leaves the table valid: its entries can be found out again.
+        // A panic leaves the table valid, because each answer can be made again.
         use_it(&mut self.table.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

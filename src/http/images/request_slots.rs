@@ -1,27 +1,27 @@
-//! RequestSlots at making answers.
+//! Request slots: the limit on concurrent image requests.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How many requests for images are answered at a time, unless it is set. It bounds what the inventory is asked, and how many
-/// images are planned at once; the service that this one stands in for has the same number.
+/// The default number of image requests that are answered at a time. It limits the load on the inventory and the number
+/// of concurrent plans. The Assisted Image Service has the same limit.
 pub const MAX_REQUESTS: usize = 400;
 
-/// RequestSlots of requests. A turn is over when the head of the answer is made: bodies take as long as their readers do, and would
-/// leave no turn to anybody else.
+/// The request slots. A slot is released when the head of the answer is made: a body takes as long as its reader does,
+/// and would block all other clients.
 #[derive(Clone, Debug)]
 pub(super) struct RequestSlots(Arc<Semaphore>);
 
 impl RequestSlots {
-    /// So many at a time.
+    /// Creates `most` slots.
     pub(super) fn new(most: usize) -> Self {
         Self(Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS))))
     }
 
-    /// The next turn, which lasts until it is dropped.
+    /// Waits for a slot, which is released when it is dropped.
     pub(super) async fn next(&self) -> Option<OwnedSemaphorePermit> {
-        // Nobody closes the semaphore.
+        // The semaphore is never closed.
         Arc::clone(&self.0).acquire_owned().await.ok()
     }
 }
@@ -37,12 +37,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn requests_take_turns() {
-        let turns = RequestSlots::new(2);
-        let (first, _second) = (turns.next().await, turns.next().await);
+    async fn third_request_waits_for_a_free_slot() {
+        let slots = RequestSlots::new(2);
+        let (first, _second) = (slots.next().await, slots.next().await);
         let third = tokio::spawn({
-            let turns = turns.clone();
-            async move { turns.next().await.is_some() }
+            let slots = slots.clone();
+            async move { slots.next().await.is_some() }
         });
         tokio::task::yield_now().await;
         assert!(!third.is_finished());

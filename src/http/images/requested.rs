@@ -1,4 +1,4 @@
-//! What a request for an image says: in its path, its query and its headers.
+//! A parsed request for an image: its path, query and headers.
 
 use std::convert::Infallible;
 
@@ -18,7 +18,7 @@ use crate::images::CpuArchitecture;
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::{Query, Secret};
 
-/// A request, without what its path says.
+/// A request, except for its path parameters.
 #[derive(Debug)]
 pub(super) struct ImageRequest {
     pub(super) method: Method,
@@ -47,7 +47,7 @@ impl<S: Send + Sync> FromRequestParts<S> for ImageRequest {
 }
 
 impl ImageRequest {
-    /// What the caller shows, where the path shows nothing.
+    /// Returns the credentials in the query or the headers, for paths without a token.
     pub(super) fn access(&self) -> Access {
         if let Some(token) = self.query.text("api_key") {
             return Access::ApiKey(Secret::new(token));
@@ -59,7 +59,7 @@ impl ImageRequest {
         authorization.map_or(Access::Nothing, |token| Access::Authorization(Secret::new(token)))
     }
 
-    /// The live image that the query names.
+    /// Returns the version and CPU architecture of the base image in the query.
     pub(super) fn live_image(&self) -> Result<(String, CpuArchitecture), ApiError> {
         let version = self.query.text("version");
         let version = version.ok_or_else(|| ApiError::malformed("version in query is required"))?;
@@ -78,17 +78,18 @@ impl ImageRequest {
 pub(super) struct RequestedImage {
     pub(super) infra_env: InfraEnvId,
     pub(super) artifact: Artifact,
-    /// The machine that it is for alone.
+    /// The MAC address of the host, if the image is for one host only.
     pub(super) machine: Option<MacAddr>,
-    /// The version of the live image and the processor, where the URL says so. Otherwise the infra-env does.
+    /// The version and CPU architecture of the base image, if the URL contains them. Otherwise, those of the infra-env
+    /// are used.
     pub(super) live_image: Option<(String, CpuArchitecture)>,
     pub(super) access: Access,
-    /// The digest of the image rather than the image.
+    /// Whether the request is for the digest of the image.
     pub(super) is_digest: bool,
 }
 
 impl RequestedImage {
-    /// What a short URL of the assisted image service says behind the infra-env.
+    /// Parses the path of a short URL of the Assisted Image Service.
     pub(super) fn short(
         infra_env: InfraEnvId,
         [version, architecture, file]: [String; 3],
@@ -102,7 +103,7 @@ impl RequestedImage {
         Ok(Self { infra_env, artifact, machine: None, live_image: Some((version, known)), access, is_digest })
     }
 
-    /// What a long URL of the assisted image service says.
+    /// Parses a long URL of the Assisted Image Service.
     pub(super) fn long(id: &str, artifact: Artifact, asked: &ImageRequest) -> Result<Self, ApiError> {
         Ok(Self {
             infra_env: infra_env(id)?,
@@ -119,18 +120,19 @@ pub(super) fn no_such_file(name: &str) -> ApiError {
     ApiError::not_found(format!("image {name:?} does not exist"))
 }
 
-/// A name without the ending of digests, and whether it had it.
+/// Strips the suffix `.sha256`, and returns whether it was present.
 pub(super) fn without_digest(file: &str) -> (&str, bool) {
     file.strip_suffix(".sha256").map_or((file, false), |file| (file, true))
 }
 
-/// Only the form in lower case is an id here, as it always was.
+/// Parses an infra-env id. As in the Assisted Image Service, only lower case is valid.
 pub(super) fn infra_env(text: &str) -> Result<InfraEnvId, ApiError> {
     let id: Option<InfraEnvId> = text.parse().ok().filter(|id: &InfraEnvId| id.to_string() == text);
     id.ok_or_else(|| ApiError::not_found("not a valid infra-env id (expected a UUID in lower case)"))
 }
 
-/// The infra-env that a token says it is for. The policy looks at whether that is so.
+/// Returns the infra-env in the claims of a token. The claims are not verified here: the authentication policy does
+/// that.
 pub(super) fn infra_env_of(token: &str) -> Result<InfraEnvId, ApiError> {
     let claims =
         token.split('.').nth(1).and_then(|part| URL_SAFE_NO_PAD.decode(part.trim_end_matches('=')).ok());
@@ -141,7 +143,7 @@ pub(super) fn infra_env_of(token: &str) -> Result<InfraEnvId, ApiError> {
         .ok_or_else(|| ApiError::not_found("not a token of an infra-env"))
 }
 
-/// The infra-env of one of our own URLs, named by its id or by a token for it, and what the caller shows.
+/// Returns the infra-env and the credentials of a URL under `/i`, which contains the id or a token for the infra-env.
 pub(super) fn named(who: &str, asked: &ImageRequest) -> Result<(InfraEnvId, Access), ApiError> {
     if who.contains('.') {
         return Ok((infra_env_of(who)?, Access::ApiKey(Secret::new(who))));
@@ -149,7 +151,7 @@ pub(super) fn named(who: &str, asked: &ImageRequest) -> Result<(InfraEnvId, Acce
     Ok((infra_env(who)?, asked.access()))
 }
 
-/// An address as it stands in a path, where colons may be dashes.
+/// Parses a MAC address in a path, with colons or dashes.
 pub(super) fn machine(text: &str) -> Result<MacAddr, ApiError> {
     let mac = text.replace('-', ":").parse();
     mac.map_err(|error: ignition::network::MacError| ApiError::not_found(error.to_string()))

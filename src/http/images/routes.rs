@@ -1,4 +1,4 @@
-//! The routes of the assisted image service, with `.sha256` beside each file, and our own under `/i`.
+//! The routes of the Assisted Image Service, with a `.sha256` file for each file, and additional ones under `/i`.
 
 use axum::extract::{Path, State};
 use axum::http::header;
@@ -27,7 +27,7 @@ impl ImageServer {
         self.guarded_router().into_parts().0
     }
 
-    /// Returns the routes with the access to each of them.
+    /// Returns the routes with their access rules.
     pub(crate) fn guarded_router(&self) -> GuardedRouter {
         routes().map(|router| router.with_state(self.clone()))
     }
@@ -84,7 +84,7 @@ async fn by_image_token(
     asked: ImageRequest,
 ) -> Result<Response, ApiError> {
     let id = infra_env_of(&token)?;
-    // A key in the query comes first.
+    // An `api_key` in the query takes precedence.
     let access = match asked.access() {
         Access::ApiKey(key) => Access::ApiKey(key),
         _ => Access::ImageToken(Secret::new(token)),

@@ -1,4 +1,4 @@
-//! The image server: the catalogue, the base images, and what it remembers of earlier requests.
+//! The image server: the catalogue, the base images, and its caches.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::http::metrics::Metrics;
 use crate::images::library::Library;
 use crate::images::{CpuArchitecture, ImageType, OsImage};
 
-/// Serves images. Clones are the same server.
+/// A server of images. Clones share their state.
 #[derive(Clone, Debug)]
-pub struct ImageServer(pub(super) Arc<Parts>, pub(super) RequestSlots);
+pub struct ImageServer(pub(super) Arc<ServerState>, pub(super) RequestSlots);
 
 #[derive(Debug)]
-pub(super) struct Parts {
-    /// What URLs may ask for.
+pub(super) struct ServerState {
+    /// The catalogue: the base images that URLs can select.
     pub(super) images: Vec<OsImage>,
     pub(super) live_images: Library,
     pub(super) inputs: Arc<dyn ImageInputs>,
@@ -28,12 +28,13 @@ pub(super) struct Parts {
     pub(super) recent: RecentAnswers,
     pub(super) traces: Traces,
     pub(super) metrics: Metrics,
-    /// Where machines reach this server.
+    /// The URL under which hosts reach this server.
     pub(super) base_url: HttpUrl,
 }
 
 impl ImageServer {
-    /// A server of images that are made on live images of a library, of which URLs know those of a catalogue.
+    /// Creates a server of images that are made from the base images of a library. URLs can select the base images in
+    /// `images`.
     #[must_use]
     pub fn new(
         images: impl IntoIterator<Item = OsImage>,
@@ -43,30 +44,31 @@ impl ImageServer {
     ) -> Self {
         let images = images.into_iter().collect();
         let (plans, recent, traces, metrics) = Default::default();
-        let parts = Parts { images, live_images: library, inputs, plans, recent, traces, metrics, base_url };
-        Self(Arc::new(parts), RequestSlots::default())
+        let state =
+            ServerState { images, live_images: library, inputs, plans, recent, traces, metrics, base_url };
+        Self(Arc::new(state), RequestSlots::default())
     }
 
-    /// The same with another number of requests that are answered at a time; others wait.
+    /// Sets the number of requests that are answered at a time. Further requests wait.
     #[must_use]
     pub fn answering(self, most: usize) -> Self {
         Self(self.0, RequestSlots::new(most))
     }
 
-    /// What it counts.
+    /// Returns the metrics.
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
         &self.0.metrics
     }
 
-    /// The live images.
+    /// Returns the image library.
     #[must_use]
     pub fn live_images(&self) -> &Library {
         &self.0.live_images
     }
 
-    /// The live image that a version in a URL means: one of that version of its own, else one for that version of
-    /// OpenShift. Disconnected images have live images of their own.
+    /// Returns the base image that a version in a URL selects: the one with exactly this version, otherwise the one for
+    /// this OpenShift version. Disconnected ISOs have separate base images.
     pub(super) fn os_image(
         &self,
         (version, architecture): (&str, CpuArchitecture),
@@ -79,19 +81,19 @@ impl ImageServer {
         by_own.or_else(|| images().find(|image| image.openshift_version == version))
     }
 
-    /// Where machines fetch the root file system of a live image.
+    /// Returns the URL of the root file system of a base image.
     pub(super) fn rootfs_url(&self, image: &OsImage) -> String {
         let base = self.0.base_url.as_str().trim_end_matches('/');
         format!("{base}/boot-artifacts/rootfs?arch={}&version={}", image.cpu_architecture, image.version)
     }
 }
 
-/// The error for a version without a base image.
+/// Returns the error for a version without a base image.
 pub(super) fn no_such_image((version, architecture): (&str, CpuArchitecture)) -> ApiError {
     ApiError::not_found(format!("no image of version {version} for {architecture} is served here"))
 }
 
-/// What a client hears of a query that names such a version: as it always was, that it is a bad request.
+/// Returns the same error for a query: the Assisted Image Service answers it with 400.
 pub(super) fn bad_version((version, architecture): (&str, CpuArchitecture)) -> ApiError {
     ApiError::bad(no_such_image((version, architecture)).reason())
 }

@@ -1,4 +1,4 @@
-//! From what is wanted to the plan of it, and from there to the answer.
+//! Turns a requested image into a plan, and the plan into an answer.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -26,23 +26,23 @@ use crate::images::{CpuArchitecture, ImageType, OsImage};
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::in_background;
 
-/// When to come back to a live image whose file was changed.
-const LOOK: TimeDelta = TimeDelta::seconds(1);
+/// The `Retry-After` delay after the file of a base image was changed.
+const CHANGED_FILE_RETRY: TimeDelta = TimeDelta::seconds(1);
 
 impl ImageServer {
-    /// An infra-env as it is now, for a caller who may have its images.
+    /// Returns the current state of an infra-env if the caller has access to its images.
     pub(super) async fn current(
         &self,
         id: InfraEnvId,
         artifact: Artifact,
         access: &Access,
     ) -> Result<Current, ApiError> {
-        // A turn is not kept while a live image is waited for, which may take minutes.
-        let _turn = self.1.next().await;
+        // The slot is released before the wait for a base image, which may take minutes.
+        let _slot = self.1.next().await;
         self.0.inputs.current(id, artifact, access).await
     }
 
-    /// The version of an infra-env's live image, and the processor.
+    /// Returns the version and CPU architecture of an infra-env's base image.
     pub(super) async fn live_image_of(
         &self,
         current: &Current,
@@ -71,7 +71,7 @@ impl ImageServer {
         };
         let mut given = Artifact::all(*architecture).chain([Artifact::DisconnectedIso]);
         if !given.any(|artifact| artifact == wanted.artifact) {
-            return Err(not_of(wanted.artifact.name(), *architecture));
+            return Err(unavailable_for(wanted.artifact.name(), *architecture));
         }
         let is_of_query = wanted.live_image.is_some() && !wanted.artifact.is_iso();
         let none = if is_of_query { bad_version } else { no_such_image };
@@ -84,7 +84,7 @@ impl ImageServer {
         self.send(planned, wanted.is_digest, of, asked).await
     }
 
-    /// Answers a request for a file of a live image: one for its own sake, or as one of an infra-env.
+    /// Answers a request for a file of a base image: for the file alone, or as a file of an infra-env.
     pub(super) async fn answer_boot_file(
         &self,
         (file, is_digest): (BootFile, bool),
@@ -93,7 +93,7 @@ impl ImageServer {
         asked: &ImageRequest,
     ) -> Result<Response, ApiError> {
         if !BootFile::all(architecture).any(|known| known == file) {
-            return Err(not_of(file.name(), architecture));
+            return Err(unavailable_for(file.name(), architecture));
         }
         let none = if of.is_none() { bad_version } else { no_such_image };
         let image = self.os_image((version, architecture), ImageType::Full);
@@ -103,7 +103,7 @@ impl ImageServer {
         self.send(planned, is_digest, of, asked).await
     }
 
-    /// The script with which iPXE boots the machines of an infra-env.
+    /// Returns the iPXE script of an infra-env.
     pub(super) async fn script(&self, id: InfraEnvId, access: &Access) -> Result<Response, ApiError> {
         self.current(id, Artifact::Initrd, access).await?;
         let script = self.0.inputs.ipxe_script(id, access).await?;
@@ -114,14 +114,15 @@ impl ImageServer {
         Ok((headers, script).into_response())
     }
 
-    /// A live image to make images on. Where the catalogue tells its digest, it can be used while it comes: a range that is
-    /// there is answered, and one that is not waits. Otherwise nobody knows what it will be, and all of it is waited for, as
-    /// it is by whoever wants a digest of an image.
+    /// Returns the base image for an entry of the catalogue. If the entry has a digest, the base image is usable during
+    /// its download: requests for downloaded ranges are answered, and other requests wait. Without a digest, the
+    /// identity of the base image is unknown until the download ends, so the caller waits for all of it. A request for
+    /// the digest of an image waits for all of it too.
     async fn base(&self, image: &OsImage, is_for_digest: bool) -> Result<Arc<Base>, ApiError> {
         let library = &self.0.live_images;
         let is_early = image.sha256.is_some() && !is_for_digest;
         let early = if is_early { Some(library.early_base(image).await.map_err(not_ready)?) } else { None };
-        // The library may have the image for an entry of the catalogue that does not tell its digest.
+        // The library may have the base image from another entry of the catalogue, which has no digest.
         let base = match early.filter(|base| base.digest().is_some()) {
             Some(early) => early,
             None => library.base(image).await.map_err(not_ready)?,
@@ -131,10 +132,10 @@ impl ImageServer {
         }
         library.look_again(image);
         let reason = "the file of the base image was changed; it is being hashed again";
-        Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, reason).until(Utc::now() + LOOK))
+        Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, reason).until(Utc::now() + CHANGED_FILE_RETRY))
     }
 
-    /// The plan of an image, made if it is not known.
+    /// Returns the plan of an image. Makes it if it is not cached.
     pub(super) async fn planned_image(
         &self,
         (infra_env, current): (InfraEnvId, &Current),
@@ -148,7 +149,7 @@ impl ImageServer {
             .plans
             .get((key, base.image()), async || {
                 let rendered = {
-                    let _turn = self.1.next().await;
+                    let _slot = self.1.next().await;
                     self.0.inputs.rendered(current, artifact, machine).await?
                 };
                 let architecture = image.cpu_architecture;
@@ -159,20 +160,20 @@ impl ImageServer {
                 let nmstatectl = match artifact {
                     Artifact::FullIso | Artifact::DisconnectedIso => None,
                     _ if rendered.network.is_empty() => None,
-                    _ => base.nmstatectl().await.map_err(|error| made_nothing(&error))?,
+                    _ => base.nmstatectl().await.map_err(|error| cannot_make(&error))?,
                 };
                 let url = self.rootfs_url(image);
                 let (image, file) = (Arc::clone(base.image()), Arc::clone(base.file()));
                 let changed_at = current.changed_at;
                 self.made(base, move || {
-                    let ground = BaseContext { base: &image, nmstatectl: nmstatectl.as_ref() };
+                    let context = BaseContext { base: &image, nmstatectl: nmstatectl.as_ref() };
                     let packing = rendered.pack()?;
                     let plan = match artifact {
-                        Artifact::FullIso | Artifact::DisconnectedIso => packing.full_iso(ground)?,
-                        Artifact::MinimalIso => packing.minimal_iso(ground, &url)?,
-                        Artifact::Initrd => packing.network_initrd(ground)?,
+                        Artifact::FullIso | Artifact::DisconnectedIso => packing.full_iso(context)?,
+                        Artifact::MinimalIso => packing.minimal_iso(context, &url)?,
+                        Artifact::Initrd => packing.network_initrd(context)?,
                         Artifact::InitrdAddrsize => {
-                            image.initrd_addrsize(packing.network_initrd(ground)?.len())?
+                            image.initrd_addrsize(packing.network_initrd(context)?.len())?
                         }
                     };
                     let shared = nmstatectl.as_ref().map_or(0, |program| shared_bytes(&plan, program));
@@ -186,7 +187,7 @@ impl ImageServer {
             .await
     }
 
-    /// The plan of a file of a live image, made if it is not known.
+    /// Returns the plan of a file of a base image. Makes it if it is not cached.
     pub(super) async fn planned_file(
         &self,
         base: &Arc<Base>,
@@ -212,7 +213,7 @@ impl ImageServer {
                         "application/octet-stream",
                         name,
                     )?;
-                    // It is a part of the live image, which anybody may have.
+                    // An unmodified part of the base image has no secrets.
                     Ok(Planned { content: planned.content.public(), ..planned })
                 })
                 .await
@@ -220,8 +221,8 @@ impl ImageServer {
             .await
     }
 
-    /// Returns the progress of the readers of an infra-env's images, for a caller who may have these, with all ranges of each or only the
-    /// last one.
+    /// Returns the boot trace of an infra-env if the caller has access to its images, with all ranges of each reader or
+    /// only the last one.
     pub(super) async fn boot_trace(
         &self,
         id: InfraEnvId,
@@ -232,8 +233,8 @@ impl ImageServer {
         Ok(self.0.traces.boot_trace(id, with_ranges))
     }
 
-    /// Makes something of a live image, in a turn, away from the threads that serve requests. For bytes of the image that
-    /// are still coming neither is kept: when they are there, it begins once more.
+    /// Runs `make` in a request slot, on a thread that serves no requests. If `make` needs bytes that are not
+    /// downloaded yet, releases both, waits for the bytes, and runs `make` again.
     async fn made<T: Send + 'static>(
         &self,
         base: &Base,
@@ -241,13 +242,13 @@ impl ImageServer {
     ) -> Result<T, ApiError> {
         let make = Arc::new(make);
         loop {
-            let turn = self.1.next().await;
+            let slot = self.1.next().await;
             let begun = Instant::now();
             let made = {
                 let make = Arc::clone(&make);
                 in_background(move |_| Ok(make())).await?
             };
-            drop(turn);
+            drop(slot);
             if let Err(DiscoveryError::Image(error)) = &made
                 && let Some(missing) = error.would_block_at().and_then(|offset| Extent::new(offset, 1))
             {
@@ -257,11 +258,12 @@ impl ImageServer {
                 continue;
             }
             self.0.metrics.planned(begun.elapsed(), made.is_ok());
-            return made.map_err(|error| made_nothing(&error));
+            return made.map_err(|error| cannot_make(&error));
         }
     }
 
-    /// The answer to a request for a plan, or for its digest. What is sent of an infra-env's images is noted.
+    /// Returns the answer to a request for a plan, or for its digest. Records what is sent of an infra-env's images in
+    /// the boot trace.
     async fn send(
         &self,
         planned: Arc<Planned>,
@@ -288,7 +290,7 @@ impl ImageServer {
     }
 }
 
-/// A plan as it is served.
+/// Wraps a plan for serving.
 fn planned(
     (what, base, file): (What, &Arc<BaseImage>, &Arc<BaseFile>),
     (plan, changed_at): (Plan, DateTime<Utc>),
@@ -302,7 +304,8 @@ fn planned(
     Ok(Planned { what, base, content, own_bytes, sha256: OnceCell::new() })
 }
 
-/// How much of a program a plan has in it: the very bytes that the live image keeps, for all plans.
+/// Returns how many bytes of a plan are shared: bytes of `nmstatectl` that the base image keeps in memory for all
+/// plans.
 fn shared_bytes(plan: &Plan, program: &Packed) -> usize {
     let kept = program.as_bytes().as_ptr_range();
     let shared = |segment: &Segment| match segment {
@@ -312,24 +315,24 @@ fn shared_bytes(plan: &Plan, program: &Packed) -> usize {
     plan.layout().iter().map(|placed| shared(&placed.segment)).sum()
 }
 
-fn not_of(name: &str, architecture: CpuArchitecture) -> ApiError {
+fn unavailable_for(name: &str, architecture: CpuArchitecture) -> ApiError {
     ApiError::not_found(format!("live images for {architecture} give no {name:?}"))
 }
 
-/// What a client hears of an image that cannot be made.
-pub(super) fn made_nothing(error: &(dyn std::error::Error + 'static)) -> ApiError {
+/// Logs and returns the error for an image that cannot be made.
+pub(super) fn cannot_make(error: &(dyn std::error::Error + 'static)) -> ApiError {
     tracing::error!(error, "an image cannot be made");
     ApiError::internal(format!("the image cannot be made: {error}"))
 }
 
-/// The digest of a base. One that is ready has it.
+/// Returns the digest of a base image. A complete base image always has one.
 fn digest(base: &Base) -> Result<Digest, ApiError> {
     base.digest()
         .ok_or_else(|| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "the live image is not there yet"))
 }
 
-/// What a client hears of a live image that cannot be used yet. Where it comes from, and why it does not come, is for the
-/// log, where the library tells it.
+/// Returns the error for a base image that is not ready. It does not reveal the URL of the base image or why the
+/// download failed: the library logs both.
 fn not_ready(error: NotReady) -> ApiError {
     match error {
         NotReady::Failed { retry_at, .. } => {

@@ -1,4 +1,5 @@
-//! How far machines got with their images. All they read comes from here, so this is known.
+//! The boot trace: how much of its image each host has read. Hosts read every byte from this server, so the progress is
+//! known.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,16 +16,16 @@ use crate::http::listener::Client;
 use crate::inventory::id::InfraEnvId;
 use crate::recent::Recent;
 
-/// How many readers are remembered at least. One takes some kilobytes.
-const MOST_KEPT: usize = 1024;
-/// What is read is counted in blocks of so many bytes.
+/// The minimum number of readers that are kept. Each takes a few kilobytes.
+const MIN_READERS: usize = 1024;
+/// Progress is counted in blocks of this many bytes.
 const BLOCK: u64 = 64 << 10;
-/// How many ranges are told of a reader.
-const MOST_TOLD: usize = 256;
-/// Nobody waits so long for the next bytes who is going to boot.
+/// The maximum number of ranges that are reported for a reader.
+const MAX_RANGES: usize = 256;
+/// A host that is still booting does not wait this long for its next bytes.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Who reads what.
+/// A client and the file that it reads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Reader {
     pub(super) infra_env: InfraEnvId,
@@ -32,23 +33,23 @@ pub(super) struct Reader {
     pub(super) what: What,
 }
 
-/// What readers got lately.
+/// The progress of recent readers.
 #[derive(Debug)]
 pub(super) struct Traces(Mutex<Recent<Reader, Arc<Trace>>>);
 
 impl Default for Traces {
     fn default() -> Self {
-        Self(Mutex::new(Recent::new(MOST_KEPT)))
+        Self(Mutex::new(Recent::new(MIN_READERS)))
     }
 }
 
 impl Traces {
     fn with<T>(&self, use_it: impl FnOnce(&mut Recent<Reader, Arc<Trace>>) -> T) -> T {
-        // Whoever panicked over the map left it whole.
+        // A panic leaves the map valid.
         use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// How far a reader is with an image.
+    /// Returns the trace of a reader. Starts a new one if the image changed.
     pub(super) fn of(&self, reader: Reader, planned: &Arc<Planned>) -> Arc<Trace> {
         let etag = planned.content.etag();
         self.with(|known| {
@@ -62,13 +63,13 @@ impl Traces {
     }
 }
 
-/// How far a reader is with one image.
+/// The progress of a reader with one image.
 #[derive(Debug)]
 pub(super) struct Trace {
     reader: Reader,
     etag: String,
     len: u64,
-    /// To tell what is where. It is not kept for that.
+    /// Locates files in the image. Weak: the trace does not keep the plan in memory.
     planned: Weak<Planned>,
     progress: Mutex<Progress>,
 }
@@ -81,7 +82,7 @@ struct Progress {
     under_way: u32,
     sent: u64,
     last: Range<u64>,
-    /// Whether the last answer that ended did so before its last byte.
+    /// Whether the last finished answer ended before its last byte.
     is_cut: bool,
     blocks: Vec<u64>,
 }
@@ -118,7 +119,7 @@ impl Trace {
         use_it(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Notes an answer, and gives what notes the bytes of it. One without bytes is not noted.
+    /// Records an answer, and returns the recorder of its bytes. Answers without bytes are not recorded.
     pub(super) fn begin(this: &Arc<Self>, body: &AnswerBody, now: Instant) -> Option<Transfer> {
         let span = body.span()?;
         this.with(|progress| {
@@ -130,7 +131,7 @@ impl Trace {
         Some(Transfer { trace: Arc::clone(this), is_now: true, is_over: false })
     }
 
-    /// Where a byte of the image comes from, as long as somebody knows.
+    /// Returns the file of the base image that contains a byte, while the plan is cached.
     fn file_at(&self, offset: u64) -> Option<String> {
         let planned = self.planned.upgrade()?;
         let end = offset.checked_add(1)?;
@@ -141,7 +142,7 @@ impl Trace {
         planned.base.file_at(base)
     }
 
-    /// What is in a range, as long as somebody knows.
+    /// Returns the files of the base image in a range, while the plan is cached.
     fn files_in(&self, range: Range<u64>) -> Vec<String> {
         let Some(planned) = self.planned.upgrade() else { return Vec::new() };
         let mut files = Vec::new();
@@ -150,7 +151,7 @@ impl Trace {
                 files.extend(planned.base.files_in(extent));
             }
         }
-        // A file that was changed is there in several segments, one behind the other.
+        // A modified file consists of several consecutive segments.
         files.dedup();
         files
     }
@@ -185,13 +186,13 @@ impl Progress {
         }
     }
 
-    /// Runs of blocks of which something was sent.
+    /// Returns the runs of blocks that were sent at least in part.
     fn ranges(&self, len: u64) -> Vec<Range<u64>> {
         let mut ranges: Vec<Range<u64>> = Vec::new();
         let bits = self.blocks.iter().flat_map(|word| (0..64).map(move |bit| word >> bit & 1 == 1));
         for (block, _) in (0..).zip(bits).filter(|(_, is_sent)| *is_sent) {
             let (start, end) = (block * BLOCK, (block * BLOCK + BLOCK).min(len));
-            let is_full = ranges.len() == MOST_TOLD;
+            let is_full = ranges.len() == MAX_RANGES;
             match ranges.last_mut() {
                 Some(last) if last.end == start => last.end = end,
                 _ if is_full => break,
@@ -206,22 +207,23 @@ impl Progress {
     }
 }
 
-/// One answer on its way.
+/// An answer that is being sent.
 #[derive(Debug)]
 pub(super) struct Transfer {
     trace: Arc<Trace>,
-    /// Whether it was begun a moment ago. Most answers are over then, and nobody looks at a clock again.
+    /// Whether the last reading of the clock is still accurate. Most answers end before the first wait, so the clock is
+    /// not read again.
     is_now: bool,
     is_over: bool,
 }
 
 impl Transfer {
-    /// The next bytes have to be waited for.
+    /// Records that the connection has to wait for the next bytes.
     pub(super) fn waits(&mut self) {
         self.is_now = false;
     }
 
-    /// These bytes were handed to the connection, and whether they were the last ones.
+    /// Records that bytes were handed to the connection, and whether they were the last ones.
     pub(super) fn sent(&mut self, range: Range<u64>, is_over: bool) {
         let ends = is_over && !self.is_over;
         self.is_over |= is_over;
@@ -243,19 +245,19 @@ impl Drop for Transfer {
     }
 }
 
-/// How far all readers of an infra-env's images are.
+/// The progress of all readers of an infra-env's images.
 #[derive(Debug, Serialize)]
 pub(super) struct BootTrace {
     infra_env_id: InfraEnvId,
-    readers: Vec<Reading>,
+    readers: Vec<ReaderProgress>,
 }
 
-/// How far a reader is.
+/// The progress of one reader.
 #[derive(Debug, Serialize)]
-struct Reading {
+struct ReaderProgress {
     client: String,
     file: &'static str,
-    /// The machine whose image it is, if it is for one alone.
+    /// The MAC address of the host, if the image is for one host only.
     #[serde(skip_serializing_if = "Option::is_none")]
     machine: Option<String>,
     state: State,
@@ -263,12 +265,12 @@ struct Reading {
     size: u64,
     /// The share of the file that was sent at least once, in percent, counted in blocks of 64 KiB.
     percent: u8,
-    /// All bytes that were sent, also those that were sent before.
+    /// The number of bytes sent, including repeated ones.
     bytes_sent: u64,
     answers: u64,
-    last_range: Place,
-    /// What was sent at least once, in blocks of 64 KiB: the first 256 ranges. Only told to who asks for it, since finding the
-    /// files of so many ranges takes a while.
+    last_range: LastRange,
+    /// The ranges that were sent at least once, in blocks of 64 KiB: the first 256. Present only if requested, because
+    /// finding the files of that many ranges is slow.
     #[serde(skip_serializing_if = "Option::is_none")]
     ranges: Option<Vec<ReadRange>>,
     begun_at: DateTime<Utc>,
@@ -276,10 +278,10 @@ struct Reading {
 }
 
 #[derive(Debug, Serialize)]
-struct Place {
+struct LastRange {
     first: u64,
     last: u64,
-    /// The file in the image that the range begins in.
+    /// The file of the base image in which the range begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
 }
@@ -288,7 +290,7 @@ struct Place {
 struct ReadRange {
     first: u64,
     last: u64,
-    /// The files of the live image of which there is something in it.
+    /// The files of the base image that overlap the range.
     files: Vec<String>,
 }
 
@@ -298,17 +300,18 @@ impl From<Range<u64>> for ReadRange {
     }
 }
 
-/// What a reader does.
+/// The state of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum State {
-    /// It got something within the last minute.
+    /// It received bytes within the last minute.
     Reading,
-    /// It has had all of the file.
+    /// It received at least a part of every block of the file.
     Complete,
-    /// It got nothing for a minute, in the middle of an answer or after one that was cut.
+    /// It received nothing for a minute, during an answer or after an answer that was cut off.
     Stalled,
-    /// It got all that it asked for, and has asked for nothing since. A machine that has booted from a part is like that.
+    /// It received everything that it requested, and has requested nothing for a minute. A host that booted from a part
+    /// of the image is in this state.
     Idle,
 }
 
@@ -324,10 +327,10 @@ impl Traces {
 }
 
 impl Trace {
-    /// What is told of it, under what puts it in its place: who came first is first.
-    fn reading(&self, with_ranges: bool) -> ((DateTime<Utc>, String), Reading) {
+    /// Returns the report on this reader with its sort key: readers are listed in the order in which they started.
+    fn reading(&self, with_ranges: bool) -> ((DateTime<Utc>, String), ReaderProgress) {
         let blocks = self.len.div_ceil(BLOCK);
-        let mut reading = self.with(|progress| Reading {
+        let mut reading = self.with(|progress| ReaderProgress {
             client: self.reader.client.to_string(),
             file: self.reader.what.name(),
             machine: self.reader.what.machine().map(|mac| mac.to_string()),
@@ -337,7 +340,7 @@ impl Trace {
             percent: u8::try_from(progress.blocks_read() * 100 / blocks.max(1)).unwrap_or(100),
             bytes_sent: progress.sent,
             answers: progress.answers,
-            last_range: Place {
+            last_range: LastRange {
                 first: progress.last.start,
                 last: progress.last.end.saturating_sub(1),
                 file: None,
@@ -378,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_is_counted_in_blocks() {
+    fn progress_is_counted_in_blocks() {
         let mut progress = progress(100, Duration::ZERO);
         assert_eq!(progress.blocks_read(), 1);
         progress.sent(BLOCK - 1..BLOCK + 1, Instant::now());
@@ -393,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_who_went_silent_stalls_or_has_what_it_wants() {
+    fn silent_reader_is_stalled_only_if_its_answer_was_cut_or_is_unfinished() {
         let mut progress = progress(100, SILENCE);
         assert_eq!(progress.state(100), State::Idle);
         progress.under_way = 1;
