@@ -1,4 +1,4 @@
-//! Configs that differ in nothing but signatures.
+//! Comparison of configs without their random signatures.
 
 use std::sync::LazyLock;
 
@@ -6,12 +6,12 @@ use isogen::Digest;
 use regex::bytes::Regex;
 use sha2::{Digest as _, Sha256};
 
-/// The characters of a signature by ES256, whose parts are random: 64 bytes in base64.
+/// The length of an ES256 signature in characters: 64 bytes in base64. ES256 signatures are random.
 const SIGNATURE: usize = 86;
 
-/// The digest of a config without the signatures in it that are other ones each time.
+/// Returns the digest of a config without its ES256 signatures, which differ each time.
 pub(super) fn fingerprint(config: &[u8]) -> Digest {
-    // A pattern that is none would match nothing: then each signature counts.
+    // If the pattern did not compile, every signature would count.
     static TOKEN: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"(?-u)eyJ[A-Za-z0-9_-]+\.eyJ[A-Za-z0-9_-]+\.([A-Za-z0-9_-]+)").ok());
     let mut hash = Sha256::new();
@@ -35,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn random_signatures_do_not_count_and_all_else_does() {
+    fn fingerprint_ignores_only_random_signatures() {
         let (one, other) = ("A".repeat(SIGNATURE), "b_-".repeat(28) + "cd");
         let print = |claims: &str, signature: &str| fingerprint(&config(claims, signature));
         assert_eq!(print("a", &one), print("a", &other));

@@ -1,14 +1,14 @@
-//! The kinds of images that the other service knows.
+//! The kinds of images that the other service distinguishes.
 
 use crate::http::images::artifact::Artifact;
 
-/// What the service distinguishes between images.
+/// The kind of an image, as the service distinguishes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ImageKind {
     Full,
     Minimal,
     Disconnected,
-    /// What boots over the network: the service takes the kind of the infra-env itself.
+    /// Network boot: the service uses the kind of the infra-env itself.
     Network,
 }
 
@@ -22,7 +22,7 @@ impl ImageKind {
         }
     }
 
-    /// The name that the service has for it.
+    /// Returns the name of the kind in the API of the service.
     pub(super) fn iso_type(self) -> Option<&'static str> {
         match self {
             Self::Full => Some("full-iso"),

@@ -1,4 +1,4 @@
-//! What the service has said lately, in bounded memory.
+//! A bounded cache of the answers of the service.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,19 +11,19 @@ use sha2::{Digest as _, Sha256};
 
 use super::fingerprint::fingerprint;
 use super::image_kind::ImageKind;
-use super::service::{Condition, Told};
+use super::service::{Condition, ConfigAnswer};
 use crate::api_error::ApiError;
 use crate::discovery::RenderedConfig;
 use crate::http::images::inputs::{Access, Current, Origin};
 use crate::images::CpuArchitecture;
 use crate::inventory::id::InfraEnvId;
 
-/// Room for hundreds of configs with the networks of dozens of machines.
+/// Enough for hundreds of configs with the networks of dozens of hosts.
 const ROOM: usize = 64 << 20;
-/// What an entry takes beside the answers in it.
-const BESIDE: usize = 1024;
+/// The size of an entry without the answers in it.
+const ENTRY_OVERHEAD: usize = 1024;
 
-/// What an image is made of, and what the service has said about it.
+/// The inputs of an image, and the validators that the service sent with them.
 #[derive(Debug)]
 pub(super) struct Memo {
     rendered: Arc<RenderedConfig>,
@@ -33,15 +33,15 @@ pub(super) struct Memo {
     last_modified: Option<DateTime<Utc>>,
     etag: Option<String>,
     changed_at: DateTime<Utc>,
-    /// Whether a later change has another time for certain.
+    /// Whether any later change is certain to have another time.
     is_settled: bool,
 }
 
 impl Memo {
-    /// What was made of answers, of which the first one was `told`.
+    /// Creates a memo from answers. `answer` is the answer with the config.
     pub(super) fn new(
         (rendered, live_image): (RenderedConfig, Option<(String, CpuArchitecture)>),
-        told: &Told,
+        answer: &ConfigAnswer,
         quiet: Duration,
     ) -> Self {
         Self {
@@ -49,10 +49,10 @@ impl Memo {
             revision: revision(&rendered),
             fingerprint: fingerprint(&rendered.config),
             rendered: Arc::new(rendered),
-            last_modified: told.last_modified,
-            etag: told.etag.clone(),
-            changed_at: told.last_modified.unwrap_or_else(Utc::now),
-            is_settled: is_settled(told, quiet),
+            last_modified: answer.last_modified,
+            etag: answer.etag.clone(),
+            changed_at: answer.last_modified.unwrap_or_else(Utc::now),
+            is_settled: is_settled(answer, quiet),
         }
     }
 
@@ -70,30 +70,30 @@ impl Memo {
         }
     }
 
-    /// What the next call asks for the config by.
+    /// Returns the condition of the next call.
     pub(super) fn condition(&self) -> Condition {
-        // Of two changes within a second, the time would hide the second one.
+        // If a second change followed within the same second, the time would hide it.
         let since = self.last_modified.filter(|_| self.is_settled && self.etag.is_none());
         Condition { none_match: self.etag.clone(), modified_since: since }
     }
 
-    /// Whether the image is still the same after another answer.
-    pub(super) fn holds(&self, told: &Told) -> bool {
-        self.is_settled && self.is_of_time(told) && self.has_config(told)
+    /// Reports whether a new answer shows that the image is unchanged.
+    pub(super) fn holds(&self, answer: &ConfigAnswer) -> bool {
+        self.is_settled && self.has_same_time(answer) && self.has_same_config(answer)
     }
 
-    /// Whether another answer, of the same time, may differ from this in its signatures alone.
-    pub(super) fn differs_in_signatures(&self, told: &Told) -> bool {
-        self.is_of_time(told) && self.has_config(told)
+    /// Reports whether a new answer has the same time, and the same config except for signatures.
+    pub(super) fn differs_in_signatures(&self, answer: &ConfigAnswer) -> bool {
+        self.has_same_time(answer) && self.has_same_config(answer)
     }
 
-    fn is_of_time(&self, told: &Told) -> bool {
-        self.last_modified.is_some() && self.last_modified == told.last_modified
+    fn has_same_time(&self, answer: &ConfigAnswer) -> bool {
+        self.last_modified.is_some() && self.last_modified == answer.last_modified
     }
 
-    fn has_config(&self, told: &Told) -> bool {
+    fn has_same_config(&self, answer: &ConfigAnswer) -> bool {
         let is_same = |body: &Bytes| *body == self.rendered.config || fingerprint(body) == self.fingerprint;
-        told.body.as_ref().is_none_or(is_same)
+        answer.body.as_ref().is_none_or(is_same)
     }
 
     fn bytes(&self) -> usize {
@@ -101,15 +101,15 @@ impl Memo {
     }
 }
 
-/// Whether an answer was asked for when no further change could have the time of the one that it tells.
-fn is_settled(told: &Told, quiet: Duration) -> bool {
-    let (Some(changed), Some(asked)) = (told.last_modified, told.asked_at) else { return false };
+/// Reports whether an answer was requested so late that no further change can have its `Last-Modified`.
+fn is_settled(answer: &ConfigAnswer, quiet: Duration) -> bool {
+    let (Some(changed), Some(asked)) = (answer.last_modified, answer.asked_at) else { return false };
     let quiet = TimeDelta::from_std(quiet).unwrap_or(TimeDelta::MAX);
     let end = changed.checked_add_signed(TimeDelta::seconds(1)).and_then(|end| end.checked_add_signed(quiet));
     end.is_some_and(|end| asked >= end)
 }
 
-/// The digest of all that goes into an image: the same in each process.
+/// Returns the digest of all inputs of an image. It is the same in every process.
 fn revision(rendered: &RenderedConfig) -> Arc<str> {
     let arguments = serde_json::to_vec(&rendered.kernel_arguments).unwrap_or_default();
     let mut hash = Sha256::new();
@@ -120,7 +120,7 @@ fn revision(rendered: &RenderedConfig) -> Arc<str> {
     Digest(hash.finalize().into()).to_string().into()
 }
 
-/// What an answer is kept under: the image, and what the caller has shown.
+/// The key of cached answers: the image, and the caller's credentials.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     id: InfraEnvId,
@@ -140,7 +140,7 @@ impl Key {
     }
 }
 
-/// What is known under a key. It is locked while the service is asked.
+/// The cached answers for a key. It is locked during a call.
 #[derive(Debug, Default)]
 pub(super) struct Entry {
     memo: Option<Arc<Memo>>,
@@ -152,8 +152,8 @@ impl Entry {
         self.memo.as_ref()
     }
 
-    /// The last outcome, if it is one for a request that came at a time: a yes of up to `trust` before, or whatever was
-    /// said to a call that began since.
+    /// Returns the last outcome if it applies to a request that arrived at `arrived`: a success of a call that began at
+    /// most `trust` before, or any outcome of a call that began later.
     pub(super) fn known(&self, arrived: Instant, trust: Duration) -> Option<Result<Arc<Memo>, ApiError>> {
         let (began, outcome) = self.last.as_ref()?;
         let age = arrived.saturating_duration_since(*began);
@@ -172,22 +172,22 @@ impl Entry {
     }
 }
 
-/// Entries by key. Those that were not used for the longest time go when there is no more room.
+/// Entries by key. If the cache is full, the least recently used entries are dropped.
 #[derive(Debug)]
 pub(super) struct Memos {
-    known: Mutex<Known>,
+    cache: Mutex<MemoCache>,
     room: usize,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    places: HashMap<Key, Place>,
+struct MemoCache {
+    entries: HashMap<Key, CacheEntry>,
     bytes: usize,
     clock: u64,
 }
 
 #[derive(Debug)]
-struct Place {
+struct CacheEntry {
     entry: Arc<tokio::sync::Mutex<Entry>>,
     bytes: usize,
     used_at: u64,
@@ -195,65 +195,66 @@ struct Place {
 
 impl Default for Memos {
     fn default() -> Self {
-        Self { known: Mutex::default(), room: ROOM }
+        Self { cache: Mutex::default(), room: ROOM }
     }
 }
 
 impl Memos {
     pub(super) fn entry(&self, key: &Key) -> Arc<tokio::sync::Mutex<Entry>> {
-        self.with(|known| known.entry(key))
+        self.with(|cache| cache.entry(key))
     }
 
-    /// Notes how much room an outcome takes, and makes room for it. Of a caller who was never let in, nothing is kept.
+    /// Records the size of an outcome, and drops entries if the cache is too big. Nothing is kept for a caller that
+    /// never had access.
     pub(super) fn weigh(&self, key: &Key, outcome: &Result<Arc<Memo>, ApiError>) {
         let bytes = outcome.as_ref().ok().map(|memo| memo.bytes());
-        self.with(|known| {
+        self.with(|cache| {
             match bytes {
-                Some(bytes) => known.weigh(key, bytes + BESIDE),
-                None => known.forget_if_empty(key),
+                Some(bytes) => cache.weigh(key, bytes + ENTRY_OVERHEAD),
+                None => cache.forget_if_empty(key),
             }
-            known.make_room(self.room);
+            cache.make_room(self.room);
         });
     }
 
-    fn with<T>(&self, use_it: impl FnOnce(&mut Known) -> T) -> T {
-        // Whoever panicked over the map left it whole: everything in it can be asked for again.
-        use_it(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, use_it: impl FnOnce(&mut MemoCache) -> T) -> T {
+        // A panic leaves the map valid, because everything in it can be requested again.
+        use_it(&mut self.cache.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Known {
+impl MemoCache {
     fn entry(&mut self, key: &Key) -> Arc<tokio::sync::Mutex<Entry>> {
         self.clock += 1;
         let used_at = self.clock;
-        let place = self.places.entry(key.clone()).or_insert_with(|| Place {
+        let entry = self.entries.entry(key.clone()).or_insert_with(|| CacheEntry {
             entry: Arc::default(),
             bytes: 0,
             used_at,
         });
-        place.used_at = used_at;
-        Arc::clone(&place.entry)
+        entry.used_at = used_at;
+        Arc::clone(&entry.entry)
     }
 
     fn weigh(&mut self, key: &Key, bytes: usize) {
-        if let Some(place) = self.places.get_mut(key) {
-            self.bytes = self.bytes - place.bytes + bytes;
-            place.bytes = bytes;
+        if let Some(entry) = self.entries.get_mut(key) {
+            self.bytes = self.bytes - entry.bytes + bytes;
+            entry.bytes = bytes;
         }
     }
 
     fn forget_if_empty(&mut self, key: &Key) {
-        if self.places.get(key).is_some_and(|place| place.bytes == 0) {
-            self.places.remove(key);
+        if self.entries.get(key).is_some_and(|entry| entry.bytes == 0) {
+            self.entries.remove(key);
         }
     }
 
     fn make_room(&mut self, room: usize) {
-        while self.bytes > room && self.places.len() > 1 {
-            let weighed = self.places.iter().filter(|(_, place)| place.bytes > 0);
-            let oldest = weighed.min_by_key(|(_, place)| place.used_at).map(|(key, _)| key.clone());
-            let Some(place) = oldest.and_then(|oldest| self.places.remove(&oldest)) else { return };
-            self.bytes -= place.bytes;
+        while self.bytes > room && self.entries.len() > 1 {
+            let weighed = self.entries.iter().filter(|(_, entry)| entry.bytes > 0);
+            let oldest = weighed.min_by_key(|(_, entry)| entry.used_at).map(|(key, _)| key.clone());
+            let Some(entry) = oldest.and_then(|oldest| self.entries.remove(&oldest)) else { return };
+            self.bytes -= entry.bytes;
         }
     }
 }
@@ -272,8 +273,8 @@ mod tests {
         DateTime::from_timestamp(1_700_000_000 + second, 0).unwrap()
     }
 
-    fn told(config: &str, changed: Option<i64>, asked: Option<i64>) -> Told {
-        Told {
+    fn answer(config: &str, changed: Option<i64>, asked: Option<i64>) -> ConfigAnswer {
+        ConfigAnswer {
             body: Some(Bytes::from(config.to_owned())),
             etag: None,
             last_modified: changed.map(time),
@@ -291,7 +292,7 @@ mod tests {
     }
 
     fn memo(config: &str, changed: Option<i64>, asked: Option<i64>) -> Memo {
-        Memo::new((rendered(config), None), &told(config, changed, asked), QUIET)
+        Memo::new((rendered(config), None), &answer(config, changed, asked), QUIET)
     }
 
     fn signed(by: char) -> String {
@@ -299,47 +300,47 @@ mod tests {
     }
 
     #[test]
-    fn a_memo_holds_as_long_as_nothing_can_have_changed() {
+    fn memo_holds_until_a_change_is_possible() {
         let kept = memo("a", Some(0), Some(11));
-        assert!(kept.holds(&told("a", Some(0), Some(20))));
-        assert!(!kept.holds(&told("b", Some(0), Some(20))), "another config");
-        assert!(!kept.holds(&told("a", Some(1), Some(20))), "another time");
-        assert!(!kept.holds(&told("a", None, Some(20))), "no time");
-        let not_sent = Told { body: None, ..told("", Some(0), Some(20)) };
+        assert!(kept.holds(&answer("a", Some(0), Some(20))));
+        assert!(!kept.holds(&answer("b", Some(0), Some(20))), "another config");
+        assert!(!kept.holds(&answer("a", Some(1), Some(20))), "another time");
+        assert!(!kept.holds(&answer("a", None, Some(20))), "no time");
+        let not_sent = ConfigAnswer { body: None, ..answer("", Some(0), Some(20)) };
         assert!(kept.holds(&not_sent));
         assert!(
-            !kept.holds(&Told { last_modified: Some(time(5)), ..not_sent }),
+            !kept.holds(&ConfigAnswer { last_modified: Some(time(5)), ..not_sent }),
             "304 is about the config alone"
         );
         for (changed, asked) in [(Some(0), Some(10)), (Some(0), None), (None, Some(99)), (Some(99), Some(0))]
         {
             let early = memo("a", changed, asked);
-            assert!(!early.holds(&told("a", changed, Some(200))), "{changed:?} {asked:?}");
+            assert!(!early.holds(&answer("a", changed, Some(200))), "{changed:?} {asked:?}");
         }
     }
 
     #[test]
-    fn times_are_conditions_once_their_second_is_over() {
+    fn time_is_a_condition_only_once_settled() {
         assert_eq!(memo("a", Some(0), Some(11)).condition().modified_since, Some(time(0)));
         assert_eq!(memo("a", Some(0), Some(10)).condition().modified_since, None);
-        let tagged = Told { etag: Some("\"a\"".to_owned()), ..told("a", Some(0), Some(11)) };
+        let tagged = ConfigAnswer { etag: Some("\"a\"".to_owned()), ..answer("a", Some(0), Some(11)) };
         let condition = Memo::new((rendered("a"), None), &tagged, QUIET).condition();
         assert_eq!((condition.none_match.as_deref(), condition.modified_since), (Some("\"a\""), None));
     }
 
     #[test]
-    fn a_signature_makes_no_other_image_unless_the_record_has_changed() {
+    fn new_signature_keeps_the_image_unless_the_record_changed() {
         let (one, other) = (signed('a'), signed('b'));
         let kept = memo(&one, Some(0), Some(11));
-        assert!(kept.holds(&told(&other, Some(0), Some(20))));
-        assert!(kept.differs_in_signatures(&told(&other, Some(0), Some(20))));
-        assert!(!kept.differs_in_signatures(&told(&other, Some(1), Some(20))));
-        assert!(!memo(&one, None, Some(11)).differs_in_signatures(&told(&other, None, Some(20))));
+        assert!(kept.holds(&answer(&other, Some(0), Some(20))));
+        assert!(kept.differs_in_signatures(&answer(&other, Some(0), Some(20))));
+        assert!(!kept.differs_in_signatures(&answer(&other, Some(1), Some(20))));
+        assert!(!memo(&one, None, Some(11)).differs_in_signatures(&answer(&other, None, Some(20))));
     }
 
     #[test]
-    fn a_revision_is_of_the_contents_alone() {
-        let revision = |rendered| Memo::new((rendered, None), &told("", Some(3), None), QUIET).revision;
+    fn revision_depends_only_on_the_inputs() {
+        let revision = |rendered| Memo::new((rendered, None), &answer("", Some(3), None), QUIET).revision;
         let of = |config| rendered(config);
         assert_eq!(revision(of("a")), memo("a", None, None).revision);
         assert_ne!(revision(of("a")), revision(of("b")));
@@ -351,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_yes_holds_for_a_while_and_a_no_for_those_who_waited() {
+    fn success_is_reused_and_refusal_only_answers_waiting_requests() {
         let trust = Duration::from_secs(1);
         let began = Instant::now();
         let mut entry = Entry::default();
@@ -372,20 +373,20 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_and_strangers_take_none() {
-        let memos = Memos { known: Mutex::default(), room: 10 * (BESIDE + 1000) };
+    fn cache_is_bounded_and_keeps_nothing_for_refused_callers() {
+        let memos = Memos { cache: Mutex::default(), room: 10 * (ENTRY_OVERHEAD + 1000) };
         let id: InfraEnvId = "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11".parse().unwrap();
         let key =
             |token: usize| Key::new(id, ImageKind::Full, &Access::ApiKey(Secret::new(token.to_string())));
-        let count = || memos.with(|known| known.places.len());
+        let count = || memos.with(|cache| cache.entries.len());
         for token in 0..100 {
             memos.entry(&key(token));
             memos.weigh(&key(token), &Ok(Arc::new(memo(&"a".repeat(1000), None, None))));
             memos.entry(&key(0));
-            assert!(count() <= 10 && memos.with(|known| known.bytes <= memos.room));
+            assert!(count() <= 10 && memos.with(|cache| cache.bytes <= memos.room));
         }
         assert!(
-            memos.with(|known| known.places.contains_key(&key(0)) && known.places.contains_key(&key(99)))
+            memos.with(|cache| cache.entries.contains_key(&key(0)) && cache.entries.contains_key(&key(99)))
         );
         let before = count();
         memos.entry(&key(1000));

@@ -1,33 +1,35 @@
-//! The inventory of another process: an Assisted Service that is asked over HTTP.
+//! Image inputs from an inventory in another process: an Assisted Service that is called over HTTP.
 //!
-//! An image is made of up to three answers of that service, and none of them tells for how long it stays right. They are
-//! kept as a [`Memo`], and what every request costs is one call: the Ignition config is asked for again, on the condition
-//! that it has changed, with what the caller itself has shown. Two things come of that call.
+//! An image is made from up to three answers of that service. None of them says how long it stays valid. They are
+//! cached as a [`Memo`]. Every request for an image costs one call: a conditional request for the Ignition config with
+//! the caller's own credentials. That call decides two things.
 //!
-//! **Who may have the image.** The service says so, for each caller and each time. What one caller was given is kept under
-//! what that caller has shown, so that nobody gets what was rendered for somebody else. Requests within [`TRUST`] of a
-//! check that said yes go without one of their own: machines read an image in bursts of small ranges. So a caller whose
-//! token is withdrawn is let in for that long at most. A no is never kept: it holds for those who were waiting for that
-//! very answer.
+//! **Access.** The service decides about each caller and each call. Answers are cached under the caller's credentials,
+//! so no caller gets what was rendered for another one. Requests within [`TRUST`] after the start of a successful check
+//! need no check of their own: hosts read an image in bursts of small ranges. So a caller whose token is revoked keeps
+//! access for at most that long. A refusal is not cached: it applies only to the requests that were waiting for that
+//! call.
 //!
-//! **Whether the image is the same.** All three answers are made from one record of the service, and from its settings.
-//! The Go service writes the time of the record's last change into `Last-Modified` of the config, in whole seconds, and
-//! moves it with every change: of the kernel arguments, of a proxy or a network no less than of what is in the config,
-//! even with a PATCH that changes nothing. It sends no entity tag and does not look at conditions: the config comes
-//! again, and is compared. So a memo holds if `Last-Modified` is the same, and the config is. Three things need care:
+//! **Identity of the image.** All three answers depend on one record of the service, and on its settings. The Go
+//! service sends the time of the record's last change as `Last-Modified` of the config, in whole seconds. Every change
+//! moves it: kernel arguments, proxy and network as well as the config itself, and even a PATCH that changes nothing.
+//! The Go service sends no entity tag and ignores conditions: it sends the config again, and this module compares it.
+//! So a memo stays valid if both `Last-Modified` and the config are the same. Three cases need care:
 //!
-//! * Two changes within a second have one time. Only what was asked for when that second was well over, by the clock of
-//!   the service itself, is known to be what comes after the last of them (RFC 9110, 8.8.2.2); what was asked for earlier
-//!   than [`QUIET`] after the change is asked for again, all of it.
-//! * With `AUTH_TYPE=local` the config holds a token that is signed anew each time, with an algorithm whose signatures
-//!   are never the same. Configs that differ only there, of the same time, are one: the first of them stays, or else each
-//!   range would be of another image. The key of the service has not changed meanwhile, since the caller's token was signed
-//!   with it as well.
-//! * A service that was set up anew, with another agent say, writes other configs at the same time of change. That is
-//!   what configs are compared for. Other settings only count in the archive for the early boot from the next change on.
+//! * Two changes within one second have the same time. Only an answer that was requested well after that second, by the
+//!   clock of the service itself, is known to follow the last of them (RFC 9110, 8.8.2.2). If the request was sent
+//!   earlier than [`QUIET`] after the change, all answers are requested again.
+//! * With `AUTH_TYPE=local`, the config contains a token that is signed again for each answer, with an algorithm whose
+//!   signatures are random. Configs of the same time that differ only in these signatures count as equal, and the first
+//!   one is kept; otherwise each range would belong to another image. The key of the service has not changed, because
+//!   it also signed the caller's token.
+//! * A service that was reinstalled, for example with another agent image, may write another config with the same time
+//!   of change. This is why configs are compared. Other settings affect only the early boot archive, and are picked up
+//!   at the next change.
 //!
-//! A service that tells no time, or whose clock is not told, is asked everything each time, as the Go image service does.
-//! One that has entity tags, as the inventory of this program, is spared the config; its times mean the same.
+//! If the service sends no `Last-Modified` or no `Date`, all answers are requested each time, as the Go image service
+//! does. If it sends entity tags, as the inventory of this program does, it does not send an unchanged config again;
+//! its times have the same meaning.
 
 mod fingerprint;
 mod image_kind;
@@ -56,7 +58,7 @@ use service::{Service, Subject};
 pub use service::ExternalError;
 pub use settings::{ExternalSettings, QUIET, TRUST};
 
-/// Inputs from another service.
+/// Image inputs from another service.
 #[derive(Debug)]
 pub struct External {
     service: Service,
@@ -66,11 +68,11 @@ pub struct External {
 }
 
 impl External {
-    /// Inputs from a service. It need not be there yet.
+    /// Creates image inputs from a service, which may still be down.
     ///
     /// # Errors
     ///
-    /// When the file of certificates is none, or no requests can be made at all.
+    /// Returns an error if the certificate file is invalid, or if no HTTP client can be created.
     pub fn new(settings: &ExternalSettings) -> Result<Self, ExternalError> {
         Ok(Self {
             service: Service::new(settings)?,
@@ -80,15 +82,15 @@ impl External {
         })
     }
 
-    /// Asks whether the caller may have an image, and for what has changed of it.
+    /// Checks the caller's access to an image, and whether the image has changed since `kept`.
     async fn check(&self, subject: &Subject<'_>, kept: Option<&Arc<Memo>>) -> Result<Arc<Memo>, ApiError> {
         let condition = kept.map(|memo| memo.condition()).unwrap_or_default();
-        let told = self.service.config(subject, &condition).await?;
-        if let Some(memo) = kept.filter(|memo| memo.holds(&told)) {
+        let answer = self.service.config(subject, &condition).await?;
+        if let Some(memo) = kept.filter(|memo| memo.holds(&answer)) {
             return Ok(Arc::clone(memo));
         }
-        let config = match (&told.body, kept) {
-            (Some(_), Some(memo)) if memo.differs_in_signatures(&told) => memo.config(),
+        let config = match (&answer.body, kept) {
+            (Some(_), Some(memo)) if memo.differs_in_signatures(&answer) => memo.config(),
             (None, Some(memo)) => memo.config(),
             (Some(body), _) => {
                 service::require_config(body)?;
@@ -108,10 +110,13 @@ impl External {
         };
         let kernel_arguments = infra_env.as_ref().map(service::InfraEnv::kernel_arguments).transpose()?;
         let kernel_arguments = kernel_arguments.unwrap_or_default();
-        // What the service says of it is of no use where URLs say it.
+        // An invalid value does not matter if URLs name the base image.
         let live_image = infra_env.and_then(|infra_env| infra_env.live_image().ok());
-        let memo =
-            Memo::new((RenderedConfig { config, network, kernel_arguments }, live_image), &told, self.quiet);
+        let memo = Memo::new(
+            (RenderedConfig { config, network, kernel_arguments }, live_image),
+            &answer,
+            self.quiet,
+        );
         Ok(Arc::new(memo))
     }
 }
@@ -128,7 +133,7 @@ impl ImageInputs for External {
         let kind = ImageKind::from_artifact(artifact);
         let key = Key::new(id, kind, access);
         let entry = self.memos.entry(&key);
-        // Whoever comes while it is asked waits, and takes the answer if the call began after that.
+        // Requests that arrive during a call wait, and use its answer if the call began after they arrived.
         let mut entry = entry.lock().await;
         let outcome = match entry.known(arrived, self.trust) {
             Some(outcome) => outcome,
@@ -143,7 +148,7 @@ impl ImageInputs for External {
         outcome.map(|memo| memo.current())
     }
 
-    /// Only the other service knows; how long its word is taken for granted is counted where it is kept.
+    /// Only the other service knows. The time for which its answers are trusted is applied in the cache of memos.
     fn is_current(&self, _current: &Current) -> bool {
         false
     }
@@ -177,7 +182,7 @@ impl ImageInputs for External {
     }
 }
 
-/// What a client hears of what the calls of the assisted image service are not enough for.
+/// Returns the error for a request that needs more than the calls of the Assisted Image Service.
 fn only_there(what: &str) -> ApiError {
     ApiError::not_found(format!("{what} are not served for an inventory elsewhere: ask that inventory"))
 }

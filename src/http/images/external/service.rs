@@ -1,4 +1,4 @@
-//! The calls: which ones, with what the caller has shown, and what their failures mean for the caller.
+//! The calls to the service, with the caller's credentials, and the errors that the caller gets if they fail.
 
 use std::error::Error;
 use std::fs;
@@ -26,33 +26,33 @@ use crate::inventory::{Secret, Settings};
 use crate::trust;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The longest answer that is read. The config of a full image for a thousand machines has a tenth of it.
+/// The maximum size of an answer. The config of a full image for a thousand hosts has a tenth of it.
 const MAX_ANSWER: usize = 64 << 20;
-/// Redirects that are followed, all to the same host.
-const MOST_REDIRECTS: usize = 3;
+/// The maximum number of redirects. All must be to the same host.
+const MAX_REDIRECTS: usize = 3;
 const IMAGE_TOKEN: HeaderName = HeaderName::from_static("image-token");
 
-/// Another service cannot be asked.
+/// An error that prevents calls to the service.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExternalError {
-    /// The file of certificates is none.
+    /// The certificate file is invalid.
     #[error("the certificates in {} cannot be used", path.display())]
     Certificates {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// No requests can be made at all.
+    /// No HTTP client can be created.
     #[error("the inventory cannot be asked")]
     Client {
-        /// Why.
+        /// The cause.
         source: Box<dyn Error + Send + Sync>,
     },
 }
 
-/// What is asked for, and by whom.
+/// The image and the credentials of a call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Subject<'a> {
     pub(super) id: InfraEnvId,
@@ -60,26 +60,26 @@ pub(super) struct Subject<'a> {
     pub(super) access: &'a Access,
 }
 
-/// What a config has to differ from to be sent.
+/// The condition of a call: send the config only if it changed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Condition {
     pub(super) none_match: Option<String>,
     pub(super) modified_since: Option<DateTime<Utc>>,
 }
 
-/// An answer of the service.
+/// An answer with a config.
 #[derive(Clone, Debug)]
-pub(super) struct Told {
-    /// None if it is the same as before.
+pub(super) struct ConfigAnswer {
+    /// `None` if the config has not changed.
     pub(super) body: Option<Bytes>,
     /// A strong entity tag.
     pub(super) etag: Option<String>,
     pub(super) last_modified: Option<DateTime<Utc>>,
-    /// When it was asked for, by the clock of the service, or a little earlier.
+    /// The time of the call by the clock of the service, or slightly earlier.
     pub(super) asked_at: Option<DateTime<Utc>>,
 }
 
-/// The service.
+/// A client of the service.
 #[derive(Debug)]
 pub(super) struct Service {
     client: Client,
@@ -102,21 +102,21 @@ impl Service {
         Ok(Self { client, base: format!("{base}{}/v2/infra-envs", Settings::API) })
     }
 
-    /// The Ignition config, if it is another one.
+    /// Returns the Ignition config, if it does not match the condition.
     pub(super) async fn config(
         &self,
         subject: &Subject<'_>,
         condition: &Condition,
-    ) -> Result<Told, ApiError> {
+    ) -> Result<ConfigAnswer, ApiError> {
         let mut query = Vec::from_iter(subject.kind.iso_type().map(|kind| ("discovery_iso_type", kind)));
         query.push(("file_name", "discovery.ign"));
         let asked = Instant::now();
         let response = self.get(subject, "/downloads/files", (&query, condition.headers())).await?;
         let headers = response.headers();
-        // An answer leaves after it was asked for, and comes before it is here.
+        // `Date` minus the whole round trip is not later than the time of the call.
         let elapsed = TimeDelta::from_std(asked.elapsed()).unwrap_or(TimeDelta::MAX);
         let asked_at = date(headers, &header::DATE).and_then(|date| date.checked_sub_signed(elapsed));
-        // Who says that nothing has changed since need not repeat when.
+        // A 304 answer to `If-Modified-Since` need not repeat `Last-Modified`.
         let is_known = response.status() == StatusCode::NOT_MODIFIED;
         let known = condition.modified_since.filter(|_| is_known);
         let last_modified = date(headers, &header::LAST_MODIFIED).or(known);
@@ -126,10 +126,10 @@ impl Service {
             StatusCode::NOT_MODIFIED if condition.is_any() => None,
             status => return Err(refused(status)),
         };
-        Ok(Told { body, etag, last_modified, asked_at })
+        Ok(ConfigAnswer { body, etag, last_modified, asked_at })
     }
 
-    /// The archive for the early boot; empty if there is none.
+    /// Returns the archive for the early boot: empty if the service has none.
     pub(super) async fn early_boot(&self, subject: &Subject<'_>) -> Result<Packed, ApiError> {
         let response = self.get(subject, "/downloads/minimal-initrd", (&[], HeaderMap::new())).await?;
         match response.status() {
@@ -139,7 +139,7 @@ impl Service {
         }
     }
 
-    /// What the service says of an infra-env.
+    /// Returns an infra-env of the service.
     pub(super) async fn infra_env(&self, subject: &Subject<'_>) -> Result<InfraEnv, ApiError> {
         let response = self.get(subject, "", (&[], HeaderMap::new())).await?;
         if response.status() != StatusCode::OK {
@@ -149,7 +149,7 @@ impl Service {
         serde_json::from_slice(&body).map_err(|_| not_understood("an infra-env that is no JSON of one"))
     }
 
-    /// The script with which iPXE boots a machine.
+    /// Returns the iPXE script of an infra-env.
     pub(super) async fn ipxe_script(&self, subject: &Subject<'_>) -> Result<String, ApiError> {
         let query = [("file_name", "ipxe-script")];
         let response = self.get(subject, "/downloads/files", (&query, HeaderMap::new())).await?;
@@ -174,7 +174,7 @@ impl Service {
             Access::ApiKey(token) => Some(("api_key", token.reveal())),
             _ => None,
         };
-        // In the order of their names, as they always were.
+        // In the order of their names, like the Assisted Image Service.
         let query: Vec<_> = key.into_iter().chain(query.iter().copied()).collect();
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
@@ -193,7 +193,7 @@ impl Service {
     }
 }
 
-/// What the service says of an infra-env.
+/// The fields of an infra-env that images depend on.
 #[derive(Debug, Deserialize)]
 pub(super) struct InfraEnv {
     kernel_arguments: Option<String>,
@@ -202,13 +202,13 @@ pub(super) struct InfraEnv {
 }
 
 impl InfraEnv {
-    /// The changes of the kernel arguments.
+    /// Parses the changes of the kernel arguments.
     pub(super) fn kernel_arguments(&self) -> Result<KernelArguments, ApiError> {
         let text = self.kernel_arguments.as_deref().unwrap_or_default();
         KernelArguments::parse(text).map_err(|error| not_understood(&error.to_string()))
     }
 
-    /// The version of its live image, and the processor.
+    /// Returns the version and CPU architecture of its base image.
     pub(super) fn live_image(&self) -> Result<(String, CpuArchitecture), ApiError> {
         let version = self.openshift_version.clone().filter(|version| !version.is_empty());
         let architecture = self.cpu_architecture.as_deref().unwrap_or("x86_64");
@@ -229,7 +229,7 @@ impl Condition {
         for (name, text) in
             [(header::IF_NONE_MATCH, self.none_match.as_ref()), (header::IF_MODIFIED_SINCE, since.as_ref())]
         {
-            // What came in a header goes into one.
+            // The values came from headers, so they are valid header values.
             if let Some(value) = text.and_then(|text| HeaderValue::from_str(text).ok()) {
                 headers.insert(name, value);
             }
@@ -238,12 +238,13 @@ impl Condition {
     }
 }
 
-/// Goes where the service moved to on its own host. Elsewhere, what the caller has shown is nobody's business.
+/// Follows redirects to the same host without a downgrade from HTTPS. Other hosts must not get the caller's
+/// credentials.
 fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
     let Some(from) = attempt.previous().last() else { return attempt.stop() };
     let is_same_host = from.host_str() == attempt.url().host_str();
     let is_as_safe = attempt.url().scheme() == "https" || from.scheme() == attempt.url().scheme();
-    if is_same_host && is_as_safe && attempt.previous().len() <= MOST_REDIRECTS {
+    if is_same_host && is_as_safe && attempt.previous().len() <= MAX_REDIRECTS {
         attempt.follow()
     } else {
         attempt.stop()
@@ -264,7 +265,7 @@ fn show(headers: &mut HeaderMap, name: HeaderName, token: &Secret) -> Result<(),
     Ok(())
 }
 
-/// The body of an answer, if it is not too long.
+/// Reads the body of an answer. Returns an error if it is too long.
 async fn read(mut response: Response) -> Result<Bytes, ApiError> {
     let path = response.url().path().to_owned();
     let mut body = BytesMut::new();
@@ -277,7 +278,7 @@ async fn read(mut response: Response) -> Result<Bytes, ApiError> {
     Ok(body.freeze())
 }
 
-/// Makes sure that it is a config, rather than a page of something that stands in front of the service.
+/// Returns an error if the body is not a config, for example an error page of a proxy in front of the service.
 pub(super) fn require_config(body: &[u8]) -> Result<(), ApiError> {
     let is_object = body.trim_ascii_start().starts_with(b"{");
     if is_object && serde_json::from_slice::<IgnoredAny>(body).is_ok() {
@@ -295,8 +296,8 @@ fn date(headers: &HeaderMap, name: &HeaderName) -> Option<DateTime<Utc>> {
     Some(date.with_timezone(&Utc))
 }
 
-/// What the caller hears when the service does not do what it is asked: the same. What is no error by its number is one
-/// here, and must not look like an image.
+/// Returns the error for an unexpected status. 4xx and 5xx are relayed to the caller. Any other status becomes 502,
+/// because it must not look like an image.
 fn refused(status: StatusCode) -> ApiError {
     if status.is_client_error() || status.is_server_error() {
         return ApiError::new(status, format!("the inventory answers {status}"));
@@ -304,7 +305,7 @@ fn refused(status: StatusCode) -> ApiError {
     not_understood(&format!("status {status}"))
 }
 
-/// What the caller hears when the service cannot be asked. Where it is, is for the log alone.
+/// Returns the error for a failed call. The path and the cause are only logged.
 fn unreachable(path: &str, error: reqwest::Error) -> ApiError {
     let is_late = error.is_timeout();
     let error = error.without_url();
@@ -316,7 +317,7 @@ fn unreachable(path: &str, error: reqwest::Error) -> ApiError {
     })
 }
 
-/// What the caller hears when the service answers what no service of this kind does.
+/// Returns the error for an answer that an Assisted Service would not send.
 pub(super) fn not_understood(what: &str) -> ApiError {
     tracing::warn!(answer = what, "the inventory answers what is not understood");
     ApiError::new(StatusCode::BAD_GATEWAY, "the inventory answers what is not understood; the log says what")
@@ -327,7 +328,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_errors_are_relayed() {
+    fn only_error_statuses_are_relayed() {
         for status in [400, 401, 403, 404, 409, 500, 503] {
             let status = StatusCode::from_u16(status).unwrap();
             assert_eq!(refused(status).status(), status);
@@ -338,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_no_config() {
+    fn rejects_bodies_that_are_not_a_config() {
         require_config(b" {\"ignition\": {}}\n").unwrap();
         for body in ["", "<html>", "[]", "{", "{} {}", "\"{}\"", "\u{1f}\u{8b}"] {
             require_config(body.as_bytes()).unwrap_err();
@@ -346,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_those_of_headers() {
+    fn http_dates_are_parsed_and_sent_back() {
         let mut headers = HeaderMap::new();
         headers.insert(header::DATE, HeaderValue::from_static("Sun, 06 Nov 1994 08:49:37 GMT"));
         let found = date(&headers, &header::DATE).unwrap();

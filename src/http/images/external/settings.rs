@@ -1,33 +1,33 @@
-//! Which service is asked, and how.
+//! The settings of the external inventory.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use ignition::discovery::HttpUrl;
 
-/// How long a check that said yes is good for further requests of the same caller for the same image.
+/// How long a successful check also covers further requests of the same caller for the same image.
 pub const TRUST: Duration = Duration::from_secs(1);
-/// How long a change of an infra-env has to be past until there can be no other one of the same time. A transaction of
-/// the service may take some seconds from the time that it writes to its end, and clocks of its replicas differ.
+/// How old a change of an infra-env must be before no other change can have the same time. A transaction of the service
+/// may take a few seconds from the time that it writes to its commit, and the clocks of its replicas differ.
 pub const QUIET: Duration = Duration::from_secs(10);
 
-/// Which service is asked, and how.
+/// The address of an Assisted Service, and the timing of its checks.
 #[derive(Clone, Debug)]
 pub struct ExternalSettings {
-    /// Where it is, without the path of its API.
+    /// The URL of the service, without the path of its API.
     pub url: HttpUrl,
-    /// A file with certificates, in PEM, that it may have beside those that this system trusts.
+    /// A PEM file with certificates that are trusted in addition to those of the system.
     pub ca_file: Option<PathBuf>,
-    /// How long a yes holds: [`TRUST`].
+    /// How long a successful check stays valid. Default: [`TRUST`].
     pub trust: Duration,
-    /// How long a change has to be past: [`QUIET`].
+    /// The minimum age of a change. Default: [`QUIET`].
     pub quiet: Duration,
-    /// How long an answer may take. A config for a thousand machines takes the service some seconds.
+    /// The timeout of a call. A config for a thousand hosts takes the service a few seconds.
     pub patience: Duration,
 }
 
 impl ExternalSettings {
-    /// The usual settings, for a service.
+    /// Creates the default settings for a service.
     #[must_use]
     pub fn new(url: HttpUrl) -> Self {
         Self { url, ca_file: None, trust: TRUST, quiet: QUIET, patience: Duration::from_secs(60) }
