@@ -1,4 +1,4 @@
-//! An image as embedders read it: as a stream, by ranges, or as the body of an answer.
+//! An image for embedders: read it as a stream, by ranges, or as the body of an answer.
 
 use std::fmt;
 use std::io::{self, SeekFrom};
@@ -17,7 +17,7 @@ use crate::http::content::PlanBody;
 use crate::http::zerocopy::{BaseFile, BodyMode};
 use crate::images::library::Base;
 
-/// An image. Clones are the same, and any number of them may be read at a time.
+/// An image. Clones share their data, and can be read concurrently.
 ///
 /// # Examples
 ///
@@ -58,36 +58,36 @@ impl From<Arc<Plan>> for Image {
 }
 
 impl Image {
-    /// Returns the image of a plan over a base image of the library. While the base image is downloaded, reads wait for the bytes that they
-    /// need. If its file was changed after it was hashed, they fail.
+    /// Returns the image of a plan over a base image of the library. During the download of the base image, reads wait
+    /// for the bytes that they need. If its file was changed after it was hashed, they fail.
     #[must_use]
     pub fn over(base: &Base, plan: impl Into<Arc<Plan>>) -> Self {
         Self { plan: plan.into(), base: Arc::clone(base.file()) }
     }
 
-    /// Its layout.
+    /// Returns its layout.
     #[must_use]
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
 
-    /// Its length in bytes.
+    /// Returns its length in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.plan.len()
     }
 
-    /// Whether it has no bytes.
+    /// Reports whether it has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.plan.is_empty()
     }
 
-    /// The bytes of a range, as far as the image has them.
+    /// Returns the bytes of a range. The part of the range after the end of the image is ignored.
     ///
     /// # Errors
     ///
-    /// Fails where the base cannot be read, or is not what it was.
+    /// Returns an error if the base image cannot be read, or changed after it was opened.
     pub async fn read(&self, range: Range<u64>) -> io::Result<Bytes> {
         let mut body = self.body(range)?;
         let mut bytes = BytesMut::new();
@@ -99,11 +99,12 @@ impl Image {
         Ok(bytes.freeze())
     }
 
-    /// A range as the body of an answer, as far as the image has it. Its length is known beforehand.
+    /// Returns a range as the body of an answer. The part of the range after the end of the image is ignored. The
+    /// length of the body is known.
     ///
     /// # Errors
     ///
-    /// Fails where the base is not what it was when it was opened.
+    /// Returns an error if the base image changed after it was opened.
     pub fn body(&self, range: Range<u64>) -> io::Result<ImageBody> {
         let end = range.end.min(self.len());
         let range = range.start.min(end)..end;
@@ -111,14 +112,15 @@ impl Image {
         PlanBody::of_range(parts, range, BodyMode::Read).map(ImageBody)
     }
 
-    /// A stream of all bytes, which can be placed anywhere in it.
+    /// Returns a reader of all bytes, which supports seeking.
     #[must_use]
     pub fn reader(&self) -> ImageReader {
         ImageReader { image: self.clone(), position: 0, reading: None, rest: Bytes::new() }
     }
 }
 
-/// The body of an answer. It is made as it is asked for; the base is read away from the runtime where it is not in memory.
+/// The body of an answer. Its bytes are produced on demand. Parts of the base image that are not in memory are read on
+/// threads outside the async runtime.
 pub struct ImageBody(PlanBody);
 
 impl fmt::Debug for ImageBody {
@@ -147,15 +149,15 @@ impl Body for ImageBody {
     }
 }
 
-/// A stream of an image's bytes.
+/// A seekable stream of an image's bytes.
 #[derive(Debug)]
 pub struct ImageReader {
     image: Image,
-    /// The place of what is read next.
+    /// The position of the next byte that is read.
     position: u64,
-    /// What comes behind `rest`; nothing before the first read, and after a change of place.
+    /// The body after `rest`. `None` before the first read and after a seek.
     reading: Option<ImageBody>,
-    /// What was made and not read yet.
+    /// Bytes that were produced but not read yet.
     rest: Bytes,
 }
 
@@ -186,15 +188,15 @@ impl AsyncRead for ImageReader {
 impl AsyncSeek for ImageReader {
     fn start_seek(self: Pin<&mut Self>, to: SeekFrom) -> io::Result<()> {
         let this = self.get_mut();
-        let place = match to {
-            SeekFrom::Start(place) => Some(place),
+        let position = match to {
+            SeekFrom::Start(position) => Some(position),
             SeekFrom::End(by) => this.image.len().checked_add_signed(by),
             SeekFrom::Current(by) => this.position.checked_add_signed(by),
         };
-        let place =
-            place.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no place in the image"))?;
-        if place != this.position {
-            (this.position, this.reading, this.rest) = (place, None, Bytes::new());
+        let position =
+            position.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no place in the image"))?;
+        if position != this.position {
+            (this.position, this.reading, this.rest) = (position, None, Bytes::new());
         }
         Ok(())
     }
@@ -223,7 +225,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_ways_of_reading_give_the_same_bytes() {
+    async fn reader_and_ranges_return_the_same_bytes() {
         let (image, bytes) = image();
         let len = image.len();
         assert_eq!(len, bytes.len() as u64);
@@ -244,19 +246,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_can_be_placed_anywhere() {
+    async fn reader_seeks_from_start_end_and_current() {
         let (image, bytes) = image();
         let mut reader = image.reader();
         let mut buf = [0; 10];
-        for (to, place) in [
+        for (to, position) in [
             (SeekFrom::Start(3_000_000), 3_000_000),
             (SeekFrom::Current(-20), 2_999_990),
             (SeekFrom::End(-10), bytes.len() - 10),
             (SeekFrom::Start(7), 7),
         ] {
-            assert_eq!(reader.seek(to).await.unwrap(), place as u64);
+            assert_eq!(reader.seek(to).await.unwrap(), position as u64);
             reader.read_exact(&mut buf).await.unwrap();
-            assert_eq!(buf, bytes[place..place + 10]);
+            assert_eq!(buf, bytes[position..position + 10]);
         }
         assert!(reader.seek(SeekFrom::Current(-1000)).await.is_err());
         reader.seek(SeekFrom::End(5)).await.unwrap();
