@@ -1,4 +1,4 @@
-//! Files that are there already.
+//! Adoption of files that already exist.
 
 use std::fs::{self, File, Metadata, Permissions};
 use std::io;
@@ -19,16 +19,16 @@ use super::slot::Slot;
 use super::verify::{self, disk};
 use crate::http::zerocopy::{BaseFile, FileStamp};
 
-/// What is read at once to hash a file.
+/// The number of bytes that are read at a time to hash a file.
 const READ_LEN: usize = 1 << 20;
 /// The mode of the files of the library.
 const MODE: u32 = 0o400;
-/// More than the longest clock tick. On kernels before 6.13, two changes within one tick have the same time.
+/// Longer than the longest clock tick. On kernels before 6.13, two changes within one tick have the same time.
 const TICK: Duration = Duration::from_millis(20);
-/// How many ticks a file may take to come to rest.
-const MOST_TICKS: u32 = 50;
+/// The number of ticks within which a file must stop changing.
+const MAX_TICKS: u32 = 50;
 
-/// A file that is a good image.
+/// A file with a valid base image.
 pub(super) struct Found {
     pub(super) image: BaseImage,
     pub(super) base_file: Arc<BaseFile>,
@@ -36,12 +36,12 @@ pub(super) struct Found {
     pub(super) stamp: FileStamp,
     /// From the record, if that is up to date.
     pub(super) digest: Option<Digest>,
-    /// From the same record; missing in those of earlier releases.
+    /// From the same record. Records of earlier releases do not have it.
     minimal_verified: Option<bool>,
     file: File,
 }
 
-/// Opens the image at a path, if there is a file. Its bytes are not read, but for the structures.
+/// Opens the base image at a path. Returns `None` if the file does not exist. Reads only the structures of the image.
 pub(super) fn look(path: &Path, slot: &Arc<Slot>) -> Result<Option<Found>, FetchError> {
     let shelf = &slot.shelf;
     let file = match File::open(path) {
@@ -79,8 +79,8 @@ pub(super) fn look(path: &Path, slot: &Arc<Slot>) -> Result<Option<Found>, Fetch
     Ok(Some(Found { image, base_file, stamp, digest, minimal_verified, file }))
 }
 
-/// Makes a file of the library the service's own, and read-only. A symbolic link and a file with several names are left alone: they are
-/// used where they are.
+/// Gives a file of the library to the user of the service, and makes it read-only. Leaves symbolic links and files with
+/// several names unchanged: they are used in place.
 fn protect(path: &Path, (file, metadata): (&File, &Metadata)) {
     let owner = rustix::process::geteuid().as_raw();
     let is_link = fs::symlink_metadata(path).is_ok_and(|at| at.is_symlink());
@@ -94,16 +94,17 @@ fn protect(path: &Path, (file, metadata): (&File, &Metadata)) {
     }
 }
 
-/// Gives a file the mode of the files of the library.
+/// Sets the mode that all files of the library have.
 pub(super) fn make_read_only(file: &File) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(MODE))
 }
 
 /// Returns the stamp of a file once it is old enough for any later change to have another one.
 pub(super) fn settled(path: &Path, file: &File) -> Result<FileStamp, FetchError> {
-    for _ in 0..MOST_TICKS {
+    for _ in 0..MAX_TICKS {
         let stamp = FileStamp::of_file(file).map_err(disk("reading", path))?;
-        // No age if the time is in the future because the clock was set back: later changes have an earlier one.
+        // The age is `None` if the time is in the future because the clock was set back. Later changes then have an
+        // earlier time.
         let age = utc(stamp.changed).and_then(|changed| (Utc::now() - changed).to_std().ok());
         if age.is_none_or(|age| age >= TICK) {
             return Ok(stamp);
@@ -114,12 +115,12 @@ pub(super) fn settled(path: &Path, file: &File) -> Result<FileStamp, FetchError>
 }
 
 impl Found {
-    /// Returns the SHA-256 if the record has everything that reading the whole file shows.
+    /// Returns the SHA-256 digest if the record has every result that reading the whole file would provide.
     pub(super) fn recorded(&self) -> Option<Digest> {
         self.digest.filter(|_| self.minimal_verified.is_some())
     }
 
-    /// Checks the description of the minimal ISO, and records the result with the SHA-256 for the next start.
+    /// Checks the description of the minimal ISO, and records the result with the SHA-256 digest for the next start.
     pub(super) fn verify_and_record(
         &self,
         (shelf, url): (&Shelf, &str),
@@ -142,7 +143,7 @@ impl Found {
         Ok(())
     }
 
-    /// The SHA-256 of the file: all of it is read.
+    /// Returns the SHA-256 digest of the file. Reads all of it.
     pub(super) fn hash(&self, path: &Path, mut progress: impl FnMut(u64)) -> Result<Digest, FetchError> {
         let len = self.stamp.len;
         let mut hasher = Hasher::new();

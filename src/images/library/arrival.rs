@@ -1,8 +1,9 @@
-//! Bytes that are still coming, for readers who need some of them now.
+//! Reads of a base image during its download.
 //!
-//! A reader of a part is told what to wait for until the bytes that it wants are there, and fails when they will not come.
-//! What an image is opened by is scattered over it: as long as it is being opened, a read waits, and blocks further on are
-//! asked of the server out of order, if it can send them, and kept in memory.
+//! A reader of bytes that are not downloaded yet gets a future that completes when they are, or when the download
+//! fails. The structures that are needed to open an image are scattered over it. While it is being opened, reads block
+//! the thread, and blocks further on are requested from the server out of order, if it supports that, and kept in
+//! memory.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,20 +18,22 @@ use tokio::sync::Notify;
 
 use crate::http::zerocopy::{Available, BaseFile, Download};
 
-/// The end of an image is only given out once all of it is known to be good: a download that ends is one of a good image.
-const HELD_BACK: u64 = 2048;
-/// What is asked of a server at once, out of order.
+/// The length of the tail that is withheld until the image is verified. So a client's download completes only if the
+/// image is good.
+const WITHHELD: u64 = 2048;
+/// The size of a block that is requested out of order.
 const BLOCK: u64 = 64 << 10;
-/// So many blocks are kept: an image is opened by a few dozen.
-const MOST_BLOCKS: usize = 128;
+/// The maximum number of blocks in memory. Opening an image takes a few dozen.
+const MAX_BLOCKS: usize = 128;
 
-/// How far a download is.
+/// The progress of a download.
 #[derive(Debug, Default)]
 pub(super) struct Arrival {
     progress: Mutex<Progress>,
-    /// For threads that wait, and for tasks that do.
+    /// Wakes waiting threads.
     changed: Condvar,
-    told: Notify,
+    /// Wakes waiting tasks.
+    notify: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -41,29 +44,29 @@ struct Progress {
 
 #[derive(Debug)]
 enum End {
-    /// The image, which shows whether its file was changed afterwards.
+    /// The downloaded image, which reports whether its file was changed afterwards.
     Good(Arc<BaseFile>),
     Bad(String),
 }
 
 impl Arrival {
-    /// Tells that more bytes are there.
+    /// Reports that the first `have` bytes are downloaded.
     pub(super) fn advance(&self, have: u64) {
         self.lock().have = have;
-        self.tell();
+        self.wake();
     }
 
-    /// Tells that all is there, and good.
+    /// Reports that the download is complete and verified.
     pub(super) fn complete(&self, image: &Arc<BaseFile>) {
         self.end(End::Good(Arc::clone(image)));
     }
 
-    /// Tells that no more will come.
+    /// Reports that the download failed.
     pub(super) fn fail(&self, reason: &str) {
         self.end(End::Bad(reason.to_owned()));
     }
 
-    /// Returns an error if the file was changed after all was there.
+    /// Returns an error if the file was changed after the download.
     fn require_unchanged(&self) -> io::Result<()> {
         let image = match &self.lock().end {
             Some(End::Good(image)) => Arc::clone(image),
@@ -72,32 +75,32 @@ impl Arrival {
         image.stamp().map(drop)
     }
 
-    /// Whether more may come.
+    /// Reports whether the download continues.
     pub(super) fn is_coming(&self) -> bool {
         self.lock().end.is_none()
     }
 
-    /// The first end stays.
+    /// Sets the end, if none is set.
     fn end(&self, end: End) {
         self.lock().end.get_or_insert(end);
-        self.tell();
+        self.wake();
     }
 
-    fn tell(&self) {
+    fn wake(&self) {
         self.changed.notify_all();
-        self.told.notify_waiters();
+        self.notify.notify_waiters();
     }
 
-    /// Up to where bytes can be read, of those before a limit; all of them, once it is over.
-    fn there(&self, limit: u64) -> io::Result<u64> {
-        self.lock().there(limit)
+    /// Returns the end of the readable bytes before `limit`. After a complete download, all bytes are readable.
+    fn readable_end(&self, limit: u64) -> io::Result<u64> {
+        self.lock().readable_end(limit)
     }
 
-    /// Waits, on this thread, until there are bytes at an offset, and tells up to where.
+    /// Blocks this thread until the byte at `offset` is readable, and returns the end of the readable bytes.
     fn wait(&self, offset: u64, limit: u64) -> io::Result<u64> {
         let mut progress = self.lock();
         loop {
-            let there = progress.there(limit)?;
+            let there = progress.readable_end(limit)?;
             if there > offset {
                 return Ok(there);
             }
@@ -105,26 +108,26 @@ impl Arrival {
         }
     }
 
-    /// Waits until there is all before an offset, or nothing more will come.
+    /// Waits until all bytes before `end` are readable, or the download failed.
     async fn until(&self, end: u64, limit: u64) {
         loop {
-            let told = self.told.notified();
-            // Of one that failed nothing more comes.
-            if self.there(limit).map_or(true, |there| there >= end) {
+            let notified = self.notify.notified();
+            // After a failure, no more bytes arrive.
+            if self.readable_end(limit).map_or(true, |there| there >= end) {
                 return;
             }
-            told.await;
+            notified.await;
         }
     }
 
-    /// A panic elsewhere leaves it whole: every change is one assignment.
+    /// A panic elsewhere leaves the progress valid, because every change is one assignment.
     fn lock(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Progress {
-    fn there(&self, limit: u64) -> io::Result<u64> {
+    fn readable_end(&self, limit: u64) -> io::Result<u64> {
         match &self.end {
             Some(End::Good(_)) => Ok(u64::MAX),
             Some(End::Bad(reason)) => Err(io::Error::other(reason.clone())),
@@ -133,10 +136,10 @@ impl Progress {
     }
 }
 
-/// Asks a server for the bytes of a range, and waits for them.
+/// Requests the bytes of a range from the server, and waits for them.
 pub(super) type Ask = Box<dyn Fn(std::ops::Range<u64>) -> io::Result<Bytes> + Send + Sync>;
 
-/// A part, read as if it were whole.
+/// A partly downloaded file that is read like a complete one.
 pub(super) struct ArrivingFile {
     file: File,
     len: u64,
@@ -144,11 +147,12 @@ pub(super) struct ArrivingFile {
     opening: Arc<AtomicBool>,
     blocks: Mutex<BTreeMap<u64, Bytes>>,
     ask: Option<Ask>,
-    /// A server that has refused once is not asked again.
+    /// A server that refused one request is not asked again.
     is_refused: AtomicBool,
 }
 
-/// While this lives, a file is being opened: reads wait, blocks are asked for out of order, and nothing is held back.
+/// Marks a file as being opened, until it is dropped. Meanwhile reads block, blocks are requested out of order, and no
+/// bytes are withheld.
 #[derive(Debug)]
 pub(super) struct Opening(Arc<AtomicBool>);
 
@@ -159,7 +163,7 @@ impl Drop for Opening {
 }
 
 impl ArrivingFile {
-    /// A part of a file of `len` bytes.
+    /// Creates a partly downloaded file of `len` bytes.
     pub(super) fn new(file: File, len: u64, arrival: Arc<Arrival>, ask: Option<Ask>) -> (Self, Opening) {
         let opening = Arc::new(AtomicBool::new(true));
         let blocks = Mutex::default();
@@ -168,7 +172,8 @@ impl ArrivingFile {
         (file, Opening(opening))
     }
 
-    /// What there is at an offset, and before a limit, of a block that came out of order or may be asked for.
+    /// Returns the bytes from `offset` to the end of its block or `limit`, if the block was received out of order or
+    /// can be requested.
     fn ahead(&self, offset: u64, limit: u64, is_opening: bool) -> Option<Bytes> {
         let start = offset - offset % BLOCK;
         if offset >= limit {
@@ -181,14 +186,14 @@ impl ArrivingFile {
         (first < end).then(|| block.slice(first..end))
     }
 
-    /// Where that begins of which nobody knows yet whether it is good.
+    /// Returns the start of the tail that is withheld until the image is verified.
     fn limit(&self, is_opening: bool) -> u64 {
-        if is_opening { self.len } else { self.len.saturating_sub(HELD_BACK) }
+        if is_opening { self.len } else { self.len.saturating_sub(WITHHELD) }
     }
 
     fn ask_for(&self, start: u64) -> Option<Bytes> {
         let ask = self.ask.as_ref().filter(|_| !self.is_refused.load(Ordering::Relaxed))?;
-        if self.blocks().len() >= MOST_BLOCKS {
+        if self.blocks().len() >= MAX_BLOCKS {
             return None;
         }
         match ask(start..self.len.min(start + BLOCK)) {
@@ -216,9 +221,9 @@ impl ReadAt for ArrivingFile {
         }
         let is_opening = self.opening.load(Ordering::Acquire);
         let limit = self.limit(is_opening);
-        let mut end = self.arrival.there(limit)?;
+        let mut end = self.arrival.readable_end(limit)?;
         if end <= offset {
-            // A server that cannot send it now sends it in its order.
+            // If the server does not send the block out of order, the bytes arrive in order.
             if let Some(ahead) = self.ahead(offset, limit, is_opening) {
                 return ahead.read_at(buf, 0);
             }
@@ -239,8 +244,8 @@ impl Download for ArrivingFile {
         let (end, limit) = (extent.end().min(self.len), self.limit(false));
         let mut there = extent.offset();
         loop {
-            // One that failed is not waited for: reading tells why.
-            there = there.max(self.arrival.there(limit).ok()?);
+            // A failed download is not waited for: the read reports the reason.
+            there = there.max(self.arrival.readable_end(limit).ok()?);
             if there >= end {
                 return None;
             }
@@ -300,7 +305,6 @@ mod tests {
         Ok(buf[0])
     }
 
-    /// What is to be waited for before some bytes are read.
     fn available(file: &ArrivingFile, offset: u64, len: u64) -> Option<Available> {
         file.available(Extent::new(offset, len).unwrap())
     }
@@ -310,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_coming_is_told_when_it_is_there() {
+    fn futures_complete_when_bytes_arrive_or_the_download_fails() {
         let arrival = arrival(10);
         let (file, opening) = ArrivingFile::new(file(200_000), LEN, Arc::clone(&arrival), None);
         drop(opening);
@@ -329,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_are_woken_when_bytes_come() {
+    fn task_is_woken_when_its_bytes_arrive() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let arrival = arrival(10);
@@ -345,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn who_opens_a_file_waits_for_what_is_coming() {
+    fn read_blocks_while_the_image_is_opened() {
         let arrival = arrival(10);
         let (file, _opening) = ArrivingFile::new(file(200_000), LEN, Arc::clone(&arrival), None);
         let mut buf = [0; 100];
@@ -373,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_comes_when_all_is_known_to_be_good() {
+    fn tail_is_withheld_until_the_image_is_verified() {
         let arrival = arrival(LEN);
         let (file, opening) = ArrivingFile::new(file(300_000), LEN, Arc::clone(&arrival), None);
         assert_eq!(
@@ -393,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_asked_for_once_and_only_to_open() {
+    fn blocks_are_requested_once_and_only_during_opening() {
         let asked = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&asked);
         let ask: Ask = Box::new(move |range| {
@@ -410,7 +414,7 @@ mod tests {
         drop(opening);
         read(&file, 100_002).unwrap();
         assert!(available(&file, 65_536, 65_536).is_none(), "it came out of order");
-        let held_back = LEN - HELD_BACK;
+        let held_back = LEN - WITHHELD;
         assert!(available(&file, held_back - 1, 1).is_none() && available(&file, held_back - 1, 2).is_some());
         let mut buf = [0; 100];
         assert_eq!(file.read_at(&mut buf, held_back - 1).unwrap(), 1, "the end is held back of these, too");
@@ -420,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_sends_in_order_only_is_asked_once_and_waited_for() {
+    fn in_order_server_is_asked_once_and_waited_for() {
         let asked = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&asked);
         let ask: Ask = Box::new(move |_| {

@@ -1,4 +1,4 @@
-//! An image that can be used.
+//! An open base image.
 
 use std::fmt;
 use std::fs::File;
@@ -18,11 +18,11 @@ use super::shelf::{self, Shelf};
 use crate::http::zerocopy::{Available, BaseFile, FileStamp, FileTime};
 use crate::images::OsImage;
 
-/// The longest packed program that is read back: it has some ten megabytes.
+/// The maximum size of a stored program that is read. Real ones have about ten megabytes.
 const MAX_PROGRAM: u64 = 256 << 20;
 
-/// A live image on this machine, opened. It stays what it is as long as somebody has it, even if its file is replaced by
-/// another one.
+/// An open base image on this machine. Its bytes stay the same for the lifetime of this object, even if another file
+/// replaces its file.
 pub struct Base {
     image: Arc<BaseImage>,
     file: Arc<BaseFile>,
@@ -35,7 +35,7 @@ pub struct Base {
 }
 
 impl fmt::Debug for Base {
-    /// Without the URL, which may have credentials, and the thousand structures of an image.
+    /// Omits the URL, which may contain credentials, and the thousand structures of an image.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut base = f.debug_struct("Base");
         base.field("name", &self.shelf.name()).field("digest", &self.digest).field("stamp", &self.stamp);
@@ -44,7 +44,7 @@ impl fmt::Debug for Base {
 }
 
 impl Base {
-    /// An image of which everything is known.
+    /// Creates a base image whose file was hashed.
     pub(super) fn complete(
         (image, file): (BaseImage, Arc<BaseFile>),
         os_image: OsImage,
@@ -57,7 +57,7 @@ impl Base {
         Self { image: Arc::new(image), file, os_image, digest, shelf, stamp, nmstatectl: OnceCell::new() }
     }
 
-    /// An image that is still coming.
+    /// Creates a base image that is being downloaded.
     pub(super) fn arriving(
         (image, file): (BaseImage, Arc<BaseFile>),
         os_image: OsImage,
@@ -78,38 +78,38 @@ impl Base {
         }
     }
 
-    /// The image, to plan with.
+    /// Returns the image, for planning.
     #[must_use]
     pub fn image(&self) -> &Arc<BaseImage> {
         &self.image
     }
 
-    /// Returns the file as it is served.
+    /// Returns the file, for serving.
     pub(crate) fn file(&self) -> &Arc<BaseFile> {
         &self.file
     }
 
-    /// Returns what to wait for before an extent is read; `None` if it can be read now. Reading bytes that are not downloaded yet fails
-    /// with [`WouldBlock`](io::ErrorKind::WouldBlock).
+    /// Returns a future that completes when an extent is readable. Returns `None` if it is readable now. Reading bytes
+    /// that are not downloaded yet fails with [`WouldBlock`](io::ErrorKind::WouldBlock).
     #[must_use]
     pub fn available(&self, extent: Extent) -> Option<Available> {
         self.file.available(extent)
     }
 
-    /// The entry of the catalogue that it is of.
+    /// Returns the catalogue entry of the image.
     #[must_use]
     pub fn os_image(&self) -> &OsImage {
         &self.os_image
     }
 
-    /// Its SHA-256. It is unknown only while the image is still coming and the catalogue does not tell it; then, whatever
-    /// asks the source for its digest waits for all bytes.
+    /// Returns its SHA-256 digest. `None` only during a download for a catalogue entry without a digest. In that state,
+    /// a caller that asks the source for its digest waits for all bytes.
     #[must_use]
     pub fn digest(&self) -> Option<Digest> {
         self.digest
     }
 
-    /// Whether all of it is there.
+    /// Reports whether the download is complete.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.stamp.is_some()
@@ -121,7 +121,7 @@ impl Base {
         self.file.stamp().is_ok()
     }
 
-    /// The time of the last change of its file: a later one than `mtime` if a process has set that.
+    /// Returns the time of the last change of its file: later than `mtime` if a process has set `mtime` back.
     #[must_use]
     pub fn changed_at(&self) -> Option<DateTime<Utc>> {
         self.stamp.and_then(|stamp| utc(stamp.modified.max(stamp.changed)))
@@ -131,12 +131,13 @@ impl Base {
         self.stamp
     }
 
-    /// The program `nmstatectl` of the image, packed for an initrd; none for versions of OpenShift whose initrd needs
-    /// none. It is taken out of the image once, when all of it is there, and kept beside it.
+    /// Returns the program `nmstatectl` of the image, packed for an initrd. Returns `None` if the initrd of this
+    /// OpenShift version does not need it. The program is extracted once, after the download, and stored next to the
+    /// image.
     ///
     /// # Errors
     ///
-    /// When it is needed, and cannot be taken out.
+    /// Returns an error if the program is needed and cannot be extracted.
     pub async fn nmstatectl(&self) -> Result<Option<Packed>, NmstatectlError> {
         if !needs_nmstatectl(&self.os_image.openshift_version) {
             return Ok(None);
@@ -149,7 +150,7 @@ impl Base {
         if let Some(available) = Extent::new(0, source.len()).and_then(|all| self.available(all)) {
             available.await;
         }
-        // What came from an image that may yet turn out bad is not kept.
+        // Nothing is stored for an image that may still turn out to be bad.
         let digest = self.digest.filter(|_| self.is_complete());
         let (image, file, shelf) = (Arc::clone(&self.image), Arc::clone(&self.file), self.shelf.clone());
         let name = || self.shelf.name().to_owned();
@@ -172,18 +173,18 @@ impl Base {
     }
 }
 
-/// `None` for a time that no calendar has.
+/// Converts a time. Returns `None` if it is out of the range of the calendar.
 pub(super) fn utc(time: FileTime) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(time.seconds, u32::try_from(time.nanoseconds).ok()?)
 }
 
-/// Returns an error if bytes of a file may have been read that are not those of its digest.
+/// Returns an error if bytes may have been read that do not belong to the digest of the file.
 fn require_unchanged(file: &BaseFile) -> Result<(), isogen::Error> {
     let name = || file.source().name().to_owned();
     file.stamp().map(drop).map_err(|source| isogen::Error::Read { file: name(), offset: 0, source })
 }
 
-/// The program that was taken out of this very image earlier.
+/// Reads the program that was extracted from exactly this image earlier.
 fn kept(shelf: &Shelf, image: Digest) -> Option<Packed> {
     let record: ProgramRecord = record::read(&shelf.nmstatectl_record())?;
     if record.image.digest() != Some(image) {
@@ -196,7 +197,7 @@ fn kept(shelf: &Shelf, image: Digest) -> Option<Packed> {
     is_whole.then(|| Packed::from_encoded(bytes.into()))
 }
 
-/// Keeps it for the next start. It works without as well.
+/// Stores the program for the next start. A failure is only logged, because the program can be extracted again.
 fn keep(shelf: &Shelf, image: Digest, packed: &Bytes) {
     let path = shelf.nmstatectl();
     let record = ProgramRecord { image: image.into(), sha256: Digest::of(packed).into() };

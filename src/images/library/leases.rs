@@ -1,8 +1,9 @@
 //! Leases of base images, which prove that no process writes to them.
 //!
-//! The kernel sends a [signal](SIGNAL) when a process opens a leased file for writing, and lets that process wait. The library then
-//! revokes the file, so that no further byte is served from it, and the process continues within milliseconds. The record of the image
-//! is deleted before, so that the file is hashed again whatever its times are: on `tmpfs`, a write to mapped pages changes none.
+//! If a process opens a leased file for writing, the kernel sends a [signal](SIGNAL) and makes that process wait. The
+//! library then revokes the file, so that no further byte is served from it, and the process continues within
+//! milliseconds. Before that, it deletes the record of the image, so that the file is hashed again even if its times
+//! are unchanged: on `tmpfs`, a write to mapped pages changes no time.
 
 use std::fs::File;
 use std::io;
@@ -19,8 +20,8 @@ use super::slot::Slot;
 use super::verify::disk;
 use crate::http::zerocopy::{BaseFile, FileStamp, Lease, SIGNAL};
 
-/// How often a lease is asked for, and how long the pauses are: another process that waits to download the same image has it open for a
-/// moment.
+/// The number of attempts to take a lease, and the pause between them. Another process that waits to download the same
+/// image has it open for a moment.
 const ATTEMPTS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -28,7 +29,8 @@ const PAUSE: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub(super) struct Leases {
     leased: Arc<Leased>,
-    /// Without the signal, a process that wants to write would wait for 45 seconds, so no lease is taken.
+    /// Whether the signal is handled. Without it, a process that opens the file for writing would wait for 45 seconds,
+    /// so no lease is taken.
     is_watched: bool,
 }
 
@@ -36,7 +38,7 @@ pub(super) struct Leases {
 struct Leased(Mutex<Vec<(Weak<BaseFile>, Weak<Slot>)>>);
 
 impl Leases {
-    /// Must be called within a Tokio runtime.
+    /// Creates an empty set. Must be called within a Tokio runtime.
     pub(super) fn new() -> Self {
         let leased = Arc::<Leased>::default();
         let called = signal(SignalKind::from_raw(SIGNAL));
@@ -47,12 +49,13 @@ impl Leases {
         Self { leased, is_watched }
     }
 
-    /// Takes a lease of the file at a path, of which `file` is an open handle. `None` if the system grants none for this file.
+    /// Takes a lease of the file at a path, of which `file` is an open handle. Returns `None` if the system grants no
+    /// lease for this file.
     pub(super) fn take(&self, path: &Path, file: &File) -> Result<Option<Lease>, FetchError> {
         if !self.is_watched {
             return Ok(None);
         }
-        // A lease belongs to one open handle. Connections may take another one of `file`.
+        // A lease belongs to one open handle, so this one is not shared. Connections may take another lease of `file`.
         let own = File::open(path).map_err(disk("opening", path))?;
         let stamps = [&own, file].map(FileStamp::of_file);
         let [Ok(found), Ok(expected)] = stamps else { return Err(FetchError::Unstable) };
@@ -76,13 +79,13 @@ impl Leases {
         Err(FetchError::OpenForWriting { path: path.to_owned() })
     }
 
-    /// Gives the lease of a source back when a process wants to write to its file.
+    /// Registers a leased file, so that its lease is returned when a process opens the file for writing.
     pub(super) fn watch(&self, file: &Arc<BaseFile>, slot: &Arc<Slot>) {
         let mut all = self.leased.lock();
         all.retain(|(file, _)| file.strong_count() > 0);
         all.push((Arc::downgrade(file), Arc::downgrade(slot)));
         drop(all);
-        // The signal may have come before.
+        // The signal may have arrived before the file was registered.
         self.leased.look();
     }
 }
@@ -94,7 +97,7 @@ async fn watch(leased: Arc<Leased>, mut called: Signal) {
     }
 }
 
-/// The end of the runtime, after which nothing reacts to signals.
+/// Removes the protection of all files at the end of the runtime: afterwards, no task handles the signal.
 struct Unwatched(Arc<Leased>);
 
 impl Drop for Unwatched {
