@@ -158,7 +158,7 @@ impl Object {
         for key in map.keys().filter(|key| !known.contains(&key.as_str())) {
             let similar = known.iter().find(|known| known.eq_ignore_ascii_case(key));
             let hint = similar.map(|known| format!("; did you mean {known}?")).unwrap_or_default();
-            findings.warning(self.at(&format!("{path}.{key}")), format!("there is no such field{hint}"));
+            findings.warning(self.at(&format!("{path}.{key}")), format!("unknown field{hint}"));
         }
         true
     }

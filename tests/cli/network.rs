@@ -208,7 +208,7 @@ fn malformed_manifests_are_findings() {
     let scratch = Scratch::new();
     let text = manifest("node-0", "52:54:00:aa:bb:01", "192.0.2.10");
     scratch.write("fields.yaml", text.replace("  config:", "  extra: 1\n  config:"));
-    let line = "fields.yaml:9: spec.extra: warning: there is no such field\n1 host, 0 errors, 1 warning\n";
+    let line = "fields.yaml:9: spec.extra: warning: unknown field\n1 host, 0 errors, 1 warning\n";
     assert_eq!(outcome(&scratch, "network check fields.yaml"), (0, line.to_owned(), String::new()));
     assert_eq!(outcome(&scratch, "network check --strict fields.yaml").0, 1);
     scratch.write("map.yaml", text.replace("    macAddress: 52:54:00:aa:bb:01\n", ""));

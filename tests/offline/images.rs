@@ -224,7 +224,7 @@ fn warnings_are_told_and_do_not_stop() {
     let site = String::from_utf8(scratch.read("manifests/site.yml")).unwrap();
     scratch.write("manifests/site.yml", site.replace("  imageType:", "  imageTyp: x\n  imageType:"));
     let output = create(&scratch, &["--full", "full.iso"]);
-    assert_eq!(output.stderr, "manifests/site.yml:20: spec.imageTyp: warning: there is no such field\n");
+    assert_eq!(output.stderr, "manifests/site.yml:20: spec.imageTyp: warning: unknown field\n");
     output.success();
 }
 
@@ -272,7 +272,7 @@ fn fields_that_nobody_reads_are_told_of_wherever_they_stand() {
         ),
     ] {
         let told = change(site, &format!("manifests/{file}"), from, to);
-        assert_eq!(told, format!("manifests/{file}:{place}: warning: there is no such field\n"));
+        assert_eq!(told, format!("manifests/{file}:{place}: warning: unknown field\n"));
     }
 }
 

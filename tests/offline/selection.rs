@@ -283,8 +283,8 @@ fn unknown_fields_and_host_bits_of_a_cluster_are_warnings() {
     );
     assert_eq!(
         created(&site, &[]).0,
-        "manifests/cluster.yaml:30: spec.apiVip: warning: there is no such field; did you mean apiVIP?\n\
-         manifests/cluster.yaml:32: spec.networking.machineNetwork[0].mask: warning: there is no such field\n\
+        "manifests/cluster.yaml:30: spec.apiVip: warning: unknown field; did you mean apiVIP?\n\
+         manifests/cluster.yaml:32: spec.networking.machineNetwork[0].mask: warning: unknown field\n\
          manifests/cluster.yaml:32: spec.networking.machineNetwork[0].cidr: warning: \"10.4.100.5/24\" has bits beyond its \
          prefix; the network is 10.4.100.0/24\n"
     );

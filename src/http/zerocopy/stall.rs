@@ -437,11 +437,7 @@ mod tests {
         let (stage, since) = progress.waits();
         assert_eq!((stage, progress.waits().1), (Stage::Idle, since));
         progress.sent();
-        assert_eq!(
-            progress.state(),
-            ConnectionState::begin(Stage::Idle),
-            "whoever takes something is not idle"
-        );
+        assert_eq!(progress.state(), ConnectionState::begin(Stage::Idle), "a client that reads is not idle");
         progress.received();
         assert_eq!(progress.state(), ConnectionState::begin(Stage::Head));
     }

@@ -194,7 +194,7 @@ impl Slot {
         let total = found.stamp.len;
         let mut progress = Progress::new(self);
         let digest = found.hash(path, |have| progress.tell(State::Verifying { have, total }))?;
-        // Oddities are told once for each file, not at each start.
+        // Oddities are logged once per file, not at each start.
         verify::warn(self.shelf.name(), &self.image, &found.image);
         Ok(digest)
     }
